@@ -35,6 +35,10 @@ _HINTS = {
 }
 
 
+class RoleError(ConfigError, ValueError):
+    """A launcher's variable names no role."""
+
+
 @dataclass(frozen=True)
 class ClusterRole:
     """One process of a cluster.
@@ -77,7 +81,7 @@ def cloud_role(environ: Environment) -> ClusterRole:
     known = with_derived(environ)
     role = _needed(known, "TRAINING_ROLE")
     if role not in (TRAINER, PSERVER):
-        raise ConfigError(f"TRAINING_ROLE is {role!r}.", hint=_HINTS["TRAINING_ROLE"])
+        raise RoleError(f"TRAINING_ROLE is {role!r}.", hint=_HINTS["TRAINING_ROLE"])
     endpoints = listed(_needed(known, "PADDLE_PSERVERS_IP_PORT_LIST"))
     trainers = _count(known, "PADDLE_TRAINERS_NUM")
     at = listed(known.get("PADDLE_TRAINER_ENDPOINTS", ""))

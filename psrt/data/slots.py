@@ -53,7 +53,7 @@ def slot_of(var: DataVar | Slot) -> Slot:
     """Return the slot of a data file that feeds a data var."""
     if isinstance(var, Slot):
         return var
-    size = None if var.ragged else math.prod(var.shape[1:])
+    size = None if var.ragged or min(var.shape, default=1) < -1 else math.prod(var.shape[1:])
     return Slot(var.name, "uint64" if var.dtype == "int64" else "float", size)
 
 

@@ -15,6 +15,7 @@ reading order:
     clusters         transpiler · communicator (refuses)
     data and files   dataset · io · metrics
     fleet            incubate · distributed
+    other programs   paddle: psrt in PaddlePaddle's place · __main__
 
 Importing it loads no kernels; modules that run programs are loaded on first use.
 """
@@ -54,7 +55,10 @@ from psrt.fluid.names import (
     CUDAPlace,
     cpu_places,
     cuda_places,
+    get_flags,
     missing,
+    require_version,
+    set_flags,
     unique_name,
 )
 from psrt.fluid.param_attr import ParamAttr
@@ -67,14 +71,24 @@ _LATER = {
     "CompiledProgram": "compiler",
     "DataFeeder": "data_feeder",
     "DatasetFactory": "dataset",
+    "InMemoryDataset": "dataset",
+    "QueueDataset": "dataset",
     "DistributeTranspiler": "transpiler",
     "DistributeTranspilerConfig": "transpiler",
     "ExecutionStrategy": "compiler",
     "Executor": "executor",
     "ParallelExecutor": "parallel_executor",
     "Scope": "running",
+    "LoDTensor": "running",
+    "Tensor": "running",
     "create_lod_tensor": "running",
+    "create_random_int_lodtensor": "running",
     "global_scope": "running",
+    "install_as_paddle": "paddle",
+    "load": "running",
+    "load_program_state": "running",
+    "save": "running",
+    "set_program_state": "running",
     "memory_optimize": "transpiler",
     "release_memory": "transpiler",
     "scope_guard": "running",
@@ -124,6 +138,7 @@ __all__ = [
     "embedding",
     "entry_attr",
     "framework",
+    "get_flags",
     "in_dygraph_mode",
     "initializer",
     "is_compiled_with_cuda",
@@ -132,6 +147,8 @@ __all__ = [
     "optimizer",
     "program_guard",
     "regularizer",
+    "require_version",
+    "set_flags",
     "unique_name",
     *_LATER,
     *_ROOMS,

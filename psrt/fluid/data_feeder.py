@@ -12,6 +12,8 @@ from psrt.core.tensors import Ragged
 from psrt.core.types import Array
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import CPUPlace, Variable
+from psrt.fluid.running import LoDTensor, tensors_of
+from psrt.graph.ops import ANY
 from psrt.graph.program import Var
 
 
@@ -28,7 +30,14 @@ class DataFeeder:
         named = [program.variable(var) if isinstance(var, str) else var for var in feed_list]
         self._vars = [variable.var for variable in named]
 
-    def feed(self, iterable: Iterable[Sequence[Any]]) -> dict[str, Array | Ragged]:
+    def feed(self, iterable: Iterable[Sequence[Any]]) -> dict[str, LoDTensor]:
+        """Return a tensor (examples, …) by name, with lengths for a var of lod_level 1.
+
+        Errors are those of `batch_of`.
+        """
+        return tensors_of(self.batch_of(iterable))
+
+    def batch_of(self, iterable: Iterable[Sequence[Any]]) -> dict[str, Array | Ragged]:
         """Return arrays (examples, …) by name, and a `Ragged` for a var of lod_level 1.
 
         Raises `DataError` naming the example that has too few or too many values, or the var whose
@@ -46,7 +55,7 @@ class DataFeeder:
 
     def feed_parallel(
         self, iterable: Iterable[Iterable[Sequence[Any]]], num_places: int | None = None
-    ) -> list[dict[str, Array | Ragged]]:
+    ) -> list[dict[str, LoDTensor]]:
         """Return one feed for each mini-batch, for a run by replicas."""
         return [self.feed(part) for part in iterable]
 
@@ -56,6 +65,8 @@ def _fed(var: Var, column: Sequence[Any]) -> Array | Ragged:
         return _lists(var, column)
     shape = var.shape[1:]
     try:
+        if ANY in shape:  # examples of one mini-batch agree in the sizes that are open
+            return np.array([np.asarray(values, var.dtype) for values in column])
         rows = [np.asarray(values, var.dtype).reshape(shape) for values in column]
         return np.array(rows, var.dtype).reshape(-1, *shape)
     except (ValueError, TypeError) as error:
@@ -65,9 +76,10 @@ def _fed(var: Var, column: Sequence[Any]) -> Array | Ragged:
 
 
 def _lists(var: Var, column: Sequence[Any]) -> Ragged:
-    parts = [np.asarray(values, var.dtype).reshape(-1) for values in column]
+    shape = (-1, *var.shape[1:])
+    parts = [np.asarray(values, var.dtype).reshape(shape) for values in column]
     ends = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
-    return Ragged(np.concatenate([np.empty(0, var.dtype), *parts]), ends)
+    return Ragged(np.concatenate([np.empty((0, *var.shape[1:]), var.dtype), *parts]), ends)
 
 
 __all__ = ["DataFeeder"]

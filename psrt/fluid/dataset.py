@@ -10,14 +10,15 @@ the names of PaddlePaddle 2 (`init`). Settings of Fluid's queues and sleeps have
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, TypeAlias
 
 from psrt.core.errors import ConfigError
 from psrt.core.hints import did_you_mean
-from psrt.data.datasets import datasets
+from psrt.data.datasets import CONTENT, INS_ID, datasets
 from psrt.data.reading import DatasetSettings
-from psrt.data.slots import DataVar, Slot
+from psrt.data.slots import Batch, DataVar, Slot
+from psrt.data.sources import BEGINNING, Place
 from psrt.fluid.names import Variable
 
 Field: TypeAlias = Variable | DataVar | Slot
@@ -32,6 +33,18 @@ class _Settings(DatasetSettings):
     def set_use_var(self, var_list: Sequence[Field]) -> None:
         """Declare the vars of a line's slots, in their order."""
         super().set_use_var([v.var if isinstance(v, Variable) else v for v in var_list])
+
+    def set_hdfs_config(self, fs_name: str, fs_ugi: str) -> None:  # type: ignore[override]
+        """Keep name and user of a file system; without effect: files are named by URL (fsspec)."""
+        self._file_system = (fs_name, fs_ugi)
+
+    def set_download_cmd(self, download_cmd: str) -> None:  # type: ignore[override]
+        """Without effect: files are read where they are, or by the pipe command."""
+
+    @property
+    def dataset(self) -> CoreDataset:
+        """The dataset by the methods of Fluid's C++ core."""
+        return CoreDataset(self.fluid_name, self)
 
     def init(self, **settings: Any) -> None:
         """Apply settings of PaddlePaddle 2: batch_size, thread_num, use_var and others."""
@@ -56,6 +69,11 @@ class FluidQueueDataset(_Settings, datasets.QueueDataset):
 
     fluid_name = "QueueDataset"
 
+    def batches(self, first: Place = BEGINNING) -> Generator[Batch, None, None]:
+        """Yield the batches of one pass; none where no file was named, as in Fluid."""
+        if self._files:
+            yield from super().batches(first)
+
 
 QueueDataset = FluidQueueDataset  # its name in PaddlePaddle
 
@@ -64,6 +82,25 @@ class FluidInMemoryDataset(_Settings, datasets.InMemoryDataset):
     """Fluid's `InMemoryDataset`: files whose examples are kept and shuffled in memory."""
 
     fluid_name = "InMemoryDataset"
+
+    @property
+    def parse_ins_id(self) -> bool:
+        """True if an ins_id stands in front of each line."""
+        return INS_ID in self.texts
+
+    @property
+    def parse_content(self) -> bool:
+        """True if a content stands in front of each line."""
+        return CONTENT in self.texts
+
+    def set_fea_eval(self, record_candidate_size: int, fea_eval: bool = True) -> None:
+        """Without effect: `slots_shuffle` needs no records set apart."""
+
+    def set_generate_unique_feasigns(self, generate_uni_feasigns: bool, shard_num: int) -> None:
+        """Without effect: rows are made on pservers when ids are first trained."""
+
+    def generate_local_tables_unlock(self, *arguments: int) -> None:
+        """Without effect: rows are made on pservers when ids are first trained."""
 
     def set_queue_num(self, queue_num: int) -> None:
         """Without effect: records are in one place, and any thread may read them."""
@@ -78,13 +115,53 @@ InMemoryDataset = FluidInMemoryDataset  # its name in PaddlePaddle
 Dataset: TypeAlias = FluidQueueDataset | FluidInMemoryDataset
 
 
+class CoreDataset:
+    """A dataset by the methods of Fluid's C++ core, `fluid.core.Dataset`.
+
+    It holds the settings of `of`, or of a queue of its own. Any other method is that of `of`.
+    """
+
+    def __init__(self, name: str = "MultiSlotDataset", of: Any = None) -> None:
+        self.name, self._of = name, FluidQueueDataset() if of is None else of
+        self._trainer_num = 1
+        self.set_thread_num, self.set_filelist = self._of.set_thread, self._of.set_filelist
+        self.set_hdfs_config = self._of.set_hdfs_config
+
+    def get_thread_num(self) -> int:
+        """Return the number of reader threads."""
+        return int(self._of._threads)
+
+    def get_filelist(self) -> list[str]:
+        """Return the files."""
+        return list(self._of._files)
+
+    def set_trainer_num(self, trainer_num: int) -> None:
+        """Set the number of trainers."""
+        self._trainer_num = int(trainer_num)
+
+    def get_trainer_num(self) -> int:
+        """Return the number of trainers."""
+        return self._trainer_num
+
+    def get_hdfs_config(self) -> tuple[str, str]:
+        """Return name and user of the file system."""
+        name, user = getattr(self._of, "_file_system", ("", ""))
+        return name, user
+
+    def merge_by_lineid(self) -> None:
+        """Without effect: records are merged on first use, see `set_merge_by_lineid`."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._of, name)
+
+
 class DatasetFactory:
     """Factory of datasets by name."""
 
     def create_dataset(self, datafeed_class: str = "QueueDataset") -> Dataset:
         """Return a QueueDataset or InMemoryDataset; raises `ConfigError` for another name."""
         if datafeed_class not in _DATASETS:
-            names = " and ".join(_DATASETS)
+            names = ", ".join(_DATASETS)
             raise ConfigError(
                 f"create_dataset has no {datafeed_class}; psrt has {names}.",
                 hint=did_you_mean(datafeed_class, _DATASETS),
@@ -94,6 +171,7 @@ class DatasetFactory:
 
 _DATASETS: dict[str, type[Dataset]] = {
     "QueueDataset": FluidQueueDataset,
+    "FileInstantDataset": FluidQueueDataset,
     "InMemoryDataset": FluidInMemoryDataset,
 }
 
@@ -115,5 +193,11 @@ _SETTERS = {
 _WITHOUT_EFFECT = [("fs_name", ""), ("fs_ugi", ""), ("download_cmd", "cat"), ("input_type", 0)]
 
 
-__all__ = ["DatasetFactory", "FluidInMemoryDataset", "FluidQueueDataset", "InMemoryDataset"]
+__all__ = [
+    "CoreDataset",
+    "DatasetFactory",
+    "FluidInMemoryDataset",
+    "FluidQueueDataset",
+    "InMemoryDataset",
+]
 __all__ += ["QueueDataset"]

@@ -20,8 +20,11 @@ from psrt.fluid.reader import next_feed
 from psrt.fluid.running import (
     Feed,
     Fetch,
+    FetchHandler,
     FluidScope,
+    PeriodicReport,
     Run,
+    TimedReport,
     chosen,
     connected,
     disconnect,
@@ -37,6 +40,11 @@ from psrt.fluid.running import (
 from psrt.partition.transpiler import PserverProgram, TrainerProgram
 
 AnyProgram: TypeAlias = FluidProgram | CompiledProgram
+Handler: TypeAlias = Callable[[Sequence[Any]], None] | FetchHandler
+
+
+class NoDatasetError(ProgramError, RuntimeError):
+    """A run over a dataset was given none."""
 
 
 class Batches(Protocol):
@@ -69,18 +77,21 @@ class FluidExecutor:
         """Compute one batch; returns the values of `fetch_list` in Fluid's shapes.
 
         Without `feed` the batch comes from the program's loaders, see `psrt.fluid.reader`; they
-        raise `core.EOFException` at the end of their data. Ragged values are `psrt.Ragged`. With
-        `return_merged=False` each value is a list of the replicas' values. The other arguments
-        have no effect. Raises `ProgramError` before the startup program has run.
+        raise `core.EOFException` at the end of their data. Ragged values are `psrt.Ragged`; with
+        `return_numpy=False` all are `LoDTensor`. With `return_merged=False` each value is a list of
+        the replicas' values. The other arguments have no effect. Raises `ProgramError` before the
+        startup program has run.
         """
         program, scope = program or default_main_program(), chosen(scope)
         part = program if isinstance(program, FluidProgram) else program.program
         if part is program and not part.graph.ops:
             _begin(part, scope)
             return []
-        batch = next_feed(part) if feed is None else feed_of(feed)
-        names = names_of(fetch_list)
-        return returned(self._run_of(program, scope).run(batch, names, return_merged))
+        replicas = program.replicas if isinstance(program, CompiledProgram) else 1
+        batch = next_feed(part, replicas) if feed is None else feed_of(feed, part.graph)
+        names = names_of(fetch_list, part.current)
+        values = self._run_of(program, scope).run(batch, names, return_merged)
+        return returned(values, as_tensors=not return_numpy)
 
     def train_from_dataset(
         self,
@@ -92,20 +103,27 @@ class FluidExecutor:
         fetch_list: Sequence[Fetch] | None = None,
         fetch_info: Sequence[str] | None = None,
         print_period: int = 100,
-        fetch_handler: Callable[[Sequence[Any]], None] | None = None,
+        fetch_handler: Handler | None = None,
     ) -> None:
         """Run every batch of `dataset`; print fetched values every `print_period` batches.
 
-        `fetch_info` holds their titles. A function `fetch_handler` receives them instead. `debug`
+        `fetch_info` holds their titles. A function `fetch_handler` receives them instead; a
+        `FetchHandler` receives its own vars by time. `debug`
         prints op times, the share of reading and examples per second at the end. `thread` has no
-        effect: set it in the dataset. For replicas pass a CompiledProgram. Raises `ProgramError`
-        without a dataset.
+        effect: set it in the dataset. For replicas pass a CompiledProgram. Raises `ProgramError`,
+        a `RuntimeError` too, without a dataset.
         """
         if dataset is None:
-            raise ProgramError("train_from_dataset was called without a dataset.")
+            raise NoDatasetError("dataset is need and should be initialized")
         program, scope = program or default_main_program(), chosen(scope)
-        report = _Report(names_of(fetch_list), fetch_info, print_period, fetch_handler)
-        feeds = (feed_of(feed) for feed in dataset.batches())
+        part = program if isinstance(program, FluidProgram) else program.program
+        if isinstance(fetch_handler, FetchHandler):
+            report: PeriodicReport | TimedReport = TimedReport(fetch_handler)
+        else:
+            report = PeriodicReport(
+                names_of(fetch_list, part.current), fetch_info, print_period, fetch_handler
+            )
+        feeds = (feed_of(feed, part.graph) for feed in dataset.batches())
         run = self._run_of(program, scope)
         if debug:
             print(run_watched(run, feeds, report.names, report.step))
@@ -122,7 +140,7 @@ class FluidExecutor:
         fetch_list: Sequence[Fetch] | None = None,
         fetch_info: Sequence[str] | None = None,
         print_period: int = 100,
-        fetch_handler: Callable[[Sequence[Any]], None] | None = None,
+        fetch_handler: Handler | None = None,
     ) -> None:
         """Run every batch of `dataset` forward only; arguments are those of training."""
         program = program or default_main_program()
@@ -162,29 +180,4 @@ def _begin(program: FluidProgram, scope: FluidScope) -> None:
     initialise(program, scope)
 
 
-class _Report:
-    """Periodic report of fetched values: a printed line or a call of the handler."""
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        titles: Sequence[str] | None,
-        period: int,
-        handler: Callable[[Sequence[Any]], None] | None,
-    ) -> None:
-        self.names = names
-        self._titles, self._period = titles or names, period
-        self._emit = handler or self._print
-        self._steps = 0
-
-    def step(self, values: Sequence[Any]) -> None:
-        self._steps += 1
-        if self.names and self._steps % self._period == 0:
-            self._emit(returned(values))
-
-    def _print(self, values: Sequence[Any]) -> None:
-        pairs = zip(self._titles, values, strict=True)
-        print("\t".join(f"{title}: {value}" for title, value in pairs))
-
-
-__all__ = ["Executor", "FluidExecutor", "global_scope", "scope_guard"]
+__all__ = ["Executor", "FetchHandler", "FluidExecutor", "global_scope", "scope_guard"]

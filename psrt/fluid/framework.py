@@ -35,9 +35,9 @@ class FluidProgram:
     program then. `memory` is set by `memory_optimize`; `job` by the transpiler, which makes it the
     part of one trainer or one pserver; `connection` once the trainer has reached its pservers, each
     call to which may take `call_timeout_s` seconds. `loaders` supply what a run is not fed;
-    `rows_from` supplies rows of tables that are in no scope. `serve_settings` are those of the
-    pserver that it is. `origin` is the program it was cloned
-    from.
+    `rows_from` supplies rows of tables that are in no scope. `tensors` are names without a var of
+    their own, of a dtype, which stand for the var that was assigned to them last. `serve_settings`
+    are those of the pserver that it is. `origin` is the program it was cloned from.
     """
 
     def __init__(self, graph: Graph | None = None) -> None:
@@ -52,6 +52,8 @@ class FluidProgram:
         self.origin: FluidProgram = self
         self.loaders: list[Any] = []
         self.rows_from: Any = None
+        self.tensors: dict[str, str] = {}
+        self._newest: dict[str, str] = {}
         self.serve_settings: dict[str, str] = {}
         self._variables: dict[str, Variable] = {}
         self._layer_names: set[str] = set()
@@ -85,13 +87,30 @@ class FluidProgram:
 
     def variable(self, name: str) -> Variable:
         """Return the var of this name; raises `ProgramError` naming the nearest."""
-        if name not in self.graph.vars:
+        if name not in self.graph.vars and name not in self.tensors:
             hint = did_you_mean(name, self.graph.vars)
             raise ProgramError(f"The program has no var {name}.", hint=hint)
         if name not in self._variables:
             kind = FluidParameter if name in self.graph.parameters else Variable
             self._variables[name] = kind(self, name)
         return self._variables[name]
+
+    def current(self, name: str) -> str:
+        """Return the name of the var that a tensor stands for, or the name itself."""
+        return self._newest.get(name, name)
+
+    def assign(self, tensor: Variable, value: Variable) -> Variable:
+        """Let `tensor` stand for the var of `value` from here on; returns the tensor.
+
+        The name of a temporary var of its own may be assigned anew, too.
+        """
+        self._newest[tensor.name] = value.var.name
+        return tensor
+
+    def tensor(self, dtype: str, name: str) -> Variable:
+        """Return a new tensor that stands for no var yet."""
+        self.tensors[name] = dtype
+        return self._variables.setdefault(name, Variable(self, name))
 
     def list_vars(self) -> Iterator[Variable]:
         """Iterate over all vars."""
@@ -107,6 +126,7 @@ class FluidProgram:
         copy.builder.declared.update(self.builder.declared)
         copy.persistables |= self.persistables
         copy.rows_from, copy.origin = self.rows_from, self.origin
+        copy.tensors, copy._newest = dict(self.tensors), dict(self._newest)
         if not for_test:
             copy.memory, copy.job = self.memory, self.job
         return copy
@@ -191,7 +211,7 @@ class FluidBlock:
 
     def has_var(self, name: str) -> bool:
         """Return whether the program has a var of this name."""
-        return name in self.program.graph.vars
+        return name in self.program.graph.vars or name in self.program.tensors
 
     def all_parameters(self) -> list[Variable]:
         """Return the parameters in order of declaration."""

@@ -19,24 +19,26 @@ from psrt.fluid.reader import DataLoader, PyReader
 from psrt.fluid.running import (
     is_parameter,
     is_persistable,
+    load,
     load_inference_model,
     load_params,
     load_persistables,
+    load_program_state,
     load_vars,
+    save,
     save_inference_model,
     save_params,
     save_persistables,
     save_vars,
+    set_program_state,
 )
 
-_INSTEAD = {
-    "save": "Use save_persistables, or save_inference_model.",
-    "load": "Use load_persistables, or load_inference_model.",
-}
+_INSTEAD: dict[str, str] = {}
 
 __all__ = ["ComposeNotAligned", "DataLoader", "PyReader", "batch", "buffered", "cache", "chain"]
 __all__ += ["compose", "firstn", "is_parameter", "is_persistable", "load_inference_model"]
 __all__ += ["load_params", "load_persistables", "load_vars", "map_readers", "save_inference_model"]
+__all__ += ["load", "load_program_state", "save", "set_program_state"]
 __all__ += ["save_params", "save_persistables", "save_vars", "shuffle", "xmap_readers"]
 
 

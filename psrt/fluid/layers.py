@@ -8,6 +8,7 @@ substitute. Errors are those of `psrt.layers`.
 from __future__ import annotations
 
 import inspect
+import sys
 from typing import Any
 
 from psrt.fluid.adapting import (
@@ -19,8 +20,10 @@ from psrt.fluid.adapting import (
     adapted,
     bare,
     learning_rates,
+    readers,
     signature_like,
     signatures,
+    tensors,
     written_layers,
 )
 from psrt.fluid.names import missing
@@ -32,12 +35,22 @@ def _layers() -> dict[str, Layer]:
     for name in (ALIKE + OWN).split():
         found[name] = signature_like(getattr(psrt_layers, name))
     made = {name: adapted(name, like, getattr(psrt_layers, name)) for name, like in found.items()}
-    for room in (written_layers, learning_rates):
+    for room in (written_layers, tensors, readers, learning_rates):
         made |= {name: getattr(room, name) for name in room.__all__}
     return dict(sorted(made.items()))
 
 
 LAYERS = _layers()
+
+_PATHS = (
+    *("control_flow", "device", "io", "learning_rate_scheduler", "loss", "metric_op", "nn", "ops"),
+    *("rnn", "sequence_lod", "tensor"),
+)
+"""PaddlePaddle's modules of layers, all of which are this one."""
+
+__path__: list[str] = []  # `import paddle.fluid.layers.nn` asks for a package
+
+sys.modules.update((f"{__name__}.{path}", sys.modules[__name__]) for path in _PATHS)
 
 __all__ = list(LAYERS)
 
@@ -45,6 +58,8 @@ __all__ = list(LAYERS)
 def __getattr__(name: str) -> Any:
     if name in LAYERS:
         return LAYERS[name]
+    if name in _PATHS:
+        return sys.modules[__name__]
     raise missing("fluid.layers", name, LAYERS, INSTEAD)
 
 

@@ -22,7 +22,7 @@ from psrt.graph.declaration import Declaration
 from psrt.graph.program import Op
 from psrt.graph.regularizer import Regularizer
 
-Rate: TypeAlias = float | LearningRate
+Rate: TypeAlias = float | LearningRate | Variable
 Names: TypeAlias = Iterable[str | Variable]
 ParamsGrads: TypeAlias = list[tuple[Variable, Variable]]
 
@@ -88,14 +88,14 @@ class Common(TypedDict, total=False):
 
 def SGD(learning_rate: Rate, **common: Unpack[Common]) -> Optimizer:
     """Stochastic gradient descent: w −= lr · g."""
-    return _of(_psrt.Sgd(learning_rate), common)
+    return _of(_psrt.Sgd(rate_of(learning_rate)), common)
 
 
 def Momentum(
     learning_rate: Rate, momentum: float, use_nesterov: bool = False, **common: Unpack[Common]
 ) -> Optimizer:
     """Momentum: v = momentum · v + g; w −= lr · v (Polyak 1964)."""
-    return _of(_psrt.Momentum(learning_rate, momentum, use_nesterov), common)
+    return _of(_psrt.Momentum(rate_of(learning_rate), momentum, use_nesterov), common)
 
 
 def Adagrad(
@@ -105,14 +105,14 @@ def Adagrad(
     **common: Unpack[Common],
 ) -> Optimizer:
     """Adagrad: m += g²; w −= lr · g / (√m + epsilon) (Duchi et al. 2011)."""
-    return _of(_psrt.Adagrad(learning_rate, epsilon, initial_accumulator_value), common)
+    return _of(_psrt.Adagrad(rate_of(learning_rate), epsilon, initial_accumulator_value), common)
 
 
 def DecayedAdagrad(
     learning_rate: Rate, decay: float = 0.95, epsilon: float = 1e-6, **common: Unpack[Common]
 ) -> Optimizer:
     """Adagrad over a decaying mean: m = decay · m + (1 − decay) · g²."""
-    return _of(_psrt.DecayedAdagrad(learning_rate, decay, epsilon), common)
+    return _of(_psrt.DecayedAdagrad(rate_of(learning_rate), decay, epsilon), common)
 
 
 def Adadelta(
@@ -131,7 +131,7 @@ def RMSProp(
     **common: Unpack[Common],
 ) -> Optimizer:
     """RMSProp: rates by the mean of recent squares (Tieleman & Hinton 2012)."""
-    return _of(_psrt.RmsProp(learning_rate, rho, epsilon, momentum, centered), common)
+    return _of(_psrt.RmsProp(rate_of(learning_rate), rho, epsilon, momentum, centered), common)
 
 
 def Adam(
@@ -146,7 +146,7 @@ def Adam(
 
     Without `lazy_mode` every step updates all rows of a sparse table, which takes time.
     """
-    return _of(_psrt.Adam(learning_rate, beta1, beta2, epsilon, lazy_mode), common)
+    return _of(_psrt.Adam(rate_of(learning_rate), beta1, beta2, epsilon, lazy_mode), common)
 
 
 def Adamax(
@@ -157,7 +157,7 @@ def Adamax(
     **common: Unpack[Common],
 ) -> Optimizer:
     """Adam with the largest gradient in place of the mean square (Kingma & Ba 2015)."""
-    return _of(_psrt.Adamax(learning_rate, beta1, beta2, epsilon), common)
+    return _of(_psrt.Adamax(rate_of(learning_rate), beta1, beta2, epsilon), common)
 
 
 def Ftrl(
@@ -168,7 +168,7 @@ def Ftrl(
     **common: Unpack[Common],
 ) -> Optimizer:
     """FTRL-Proximal (McMahan et al. 2013)."""
-    return _of(_psrt.Ftrl(learning_rate, l1, l2, lr_power), common)
+    return _of(_psrt.Ftrl(rate_of(learning_rate), l1, l2, lr_power), common)
 
 
 def LarsMomentum(
@@ -179,7 +179,9 @@ def LarsMomentum(
     **common: Unpack[Common],
 ) -> Optimizer:
     """Momentum with a rate per parameter, from norms of w and g (You et al. 2017)."""
-    return _of(_psrt.LarsMomentum(learning_rate, momentum, lars_coeff, lars_weight_decay), common)
+    return _of(
+        _psrt.LarsMomentum(rate_of(learning_rate), momentum, lars_coeff, lars_weight_decay), common
+    )
 
 
 def Lamb(
@@ -191,7 +193,24 @@ def Lamb(
     **common: Unpack[Common],
 ) -> Optimizer:
     """Adam with a rate per parameter, from norms of w and its update (You et al. 2020)."""
-    return _of(_psrt.Lamb(learning_rate, lamb_weight_decay, beta1, beta2, epsilon), common)
+    return _of(_psrt.Lamb(rate_of(learning_rate), lamb_weight_decay, beta1, beta2, epsilon), common)
+
+
+def rate_of(given: Rate) -> float | LearningRate:
+    """Return the rate as psrt takes it; a var of `create_global_var` is its value.
+
+    Raises `ProgramError` for a var that ops compute.
+    """
+    if not isinstance(given, Variable):
+        return given
+    name = given.program.current(given.name)
+    if given.var.kind == "state" and all(name not in op.writes() for op in given.program.graph.ops):
+        return given.var.initial
+    raise ProgramError(
+        f"The learning rate {given.name} is computed by ops; optimizers of psrt run on pservers, "
+        "where these ops do not.",
+        hint="Use a schedule: layers.exponential_decay, layers.piecewise_decay and their like.",
+    )
 
 
 def _of(declaration: Declaration, common: Common) -> Optimizer:

@@ -10,6 +10,7 @@ from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 from psrt.fluid.compiler import CompiledProgram
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import no_cuda
+from psrt.fluid.reader import next_feed
 from psrt.fluid.running import Feed, Fetch, FluidScope, chosen, feed_of, names_of, returned
 
 
@@ -42,6 +43,7 @@ class FluidParallelExecutor:
                 hint="Use fluid.DistributeTranspiler, which computes the same step.",
             )
         trains = share_vars_from
+        self._has_memory = False
         self._scope: FluidScope = chosen(trains._scope if scope is None and trains else scope)
         shared = None if trains is None else trains._compiled
         self._compiled: CompiledProgram = CompiledProgram(main_program or default_main_program())
@@ -59,12 +61,30 @@ class FluidParallelExecutor:
         feed_dict: Feed | None = None,
         return_numpy: bool = True,
     ) -> list[Any]:
-        """Compute one batch, or a list of its parts; returns values of the whole batch."""
-        names, batch = names_of(fetch_list), feed_of(feed if feed is not None else feed_dict)
-        return returned(self._compiled.run_over(self._scope).run(batch, names))
+        """Compute one batch, or a list of its parts; returns values of the whole batch.
+
+        Without a feed each replica takes a batch of the program's loaders.
+        """
+        compiled, given = self._compiled, feed if feed is not None else feed_dict
+        program = compiled.program
+        names = names_of(fetch_list, program.current)
+        if given is None:
+            batch = next_feed(program, compiled.replicas)
+        else:
+            batch = feed_of(given, program.graph)
+        self._has_memory = True
+        return returned(compiled.run_over(self._scope).run(batch, names), not return_numpy)
 
     def drop_local_exe_scopes(self) -> None:
-        """Do nothing: `ExecutionStrategy.num_iteration_per_drop_scope` drops temporary vars."""
+        """Release the memory of temporary vars; the next run makes it anew."""
+        run = self._scope.runs.get(self._compiled)
+        if run is not None:
+            run.drop_memory()
+        self._has_memory = False
+
+    def _need_create_local_exe_scopes(self) -> bool:
+        """Return whether the next run makes memory of temporary vars; Fluid's tests ask it."""
+        return not self._has_memory
 
 
 ParallelExecutor = FluidParallelExecutor  # its name in PaddlePaddle

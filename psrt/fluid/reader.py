@@ -21,7 +21,7 @@ from psrt.fluid.core import EOFException
 from psrt.fluid.data_feeder import DataFeeder
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import CPUPlace, Variable
-from psrt.fluid.running import Batch, feed_of
+from psrt.fluid.running import Batch, LoDTensor, feed_of, tensors_of
 
 Places: TypeAlias = CPUPlace | Sequence[CPUPlace] | None
 
@@ -31,7 +31,7 @@ _CAPACITY = 8
 class GeneratorLoader:
     """The loader that `DataLoader.from_generator` makes.
 
-    It yields a list with a feed for each place, or, with `return_list`, the arrays of one place in
+    It yields a list with a feed for each place, or, with `return_list`, the tensors of one place in
     the order of `feed_list`. `capacity` batches are read ahead. With `drop_last`, batches that do
     not fill a round of all places are dropped. Raises `ProgramError` without `feed_list`.
     """
@@ -57,6 +57,16 @@ class GeneratorLoader:
             owner: Any = self._vars[0].program
             owner.origin.loaders.append(self)
 
+    @property
+    def vars(self) -> list[Variable]:
+        """The data vars it feeds."""
+        return list(self._vars)
+
+    @property
+    def queue(self) -> GeneratorLoader:
+        """The loader: it is its own queue of batches."""
+        return self
+
     def set_sample_generator(
         self, reader: Reader[Any], batch_size: int, drop_last: bool = True, places: Places = None
     ) -> GeneratorLoader:
@@ -68,7 +78,7 @@ class GeneratorLoader:
     ) -> GeneratorLoader:
         """Take lists of examples from `reader`."""
         feeder = DataFeeder(self._vars)
-        return self._set(lambda: map(feeder.feed, reader()), places)
+        return self._set(lambda: map(feeder.batch_of, reader()), places)
 
     def set_batch_generator(self, reader: Reader[Any], places: Places = None) -> GeneratorLoader:
         """Take batches from `reader`: an array or ragged value for each var, or a feed."""
@@ -85,7 +95,8 @@ class GeneratorLoader:
                 hint="Call start(), run the program without a feed, and reset() at EOFException.",
             )
         rounds = batch(self._begun, self._places, self._drop_last)()
-        return map(self._listed, rounds) if self._return_list else iter(rounds)
+        listed = ([tensors_of(feed) for feed in feeds] for feeds in rounds)
+        return map(self._listed, listed) if self._return_list else listed
 
     def start(self) -> None:
         """Let runs without a feed take batches; raises `ProgramError` if started already."""
@@ -103,17 +114,19 @@ class GeneratorLoader:
         if running is not None:
             running.close()
 
-    def next_feed(self) -> Batch:
-        """Return the feed of the next run: a batch for each place, joined.
+    def next_feed(self, replicas: int = 1) -> Batch:
+        """Return the feed of the next run: a batch for each replica, joined.
 
-        Raises `EOFException` from the end of the data until `reset`.
+        Raises `EOFException` from the end of the data until `reset`. Batches that do not fill a
+        round of all replicas end the data with `drop_last`, and are a run of their own without.
         """
         if self._running is None:
             raise ProgramError(
                 f"The loader of {self._vars[0].name} is not started, and the run has no feed.",
                 hint="Call its start().",
             )
-        parts = next(batch(lambda: self._running or (), self._places, self._drop_last)(), None)
+        count = max(replicas, self._places)
+        parts = next(batch(lambda: self._running or (), count, self._drop_last)(), None)
         if parts is None:
             raise EOFException(f"the generator that feeds {self._vars[0].name} has ended")
         return feed_of(parts)
@@ -131,16 +144,17 @@ class GeneratorLoader:
         return buffered(self._feeds, self._capacity)()
 
     def _named(self, given: Any) -> Batch:
+        graph = self._vars[0].program.graph
         if isinstance(given, Mapping):
-            return feed_of(given)
+            return feed_of(given, graph)
         names = [var.name for var in self._vars]
         if len(given) != len(names):
             raise DataError(
                 f"A batch has {len(given)} arrays, but the loader feeds {', '.join(names)}."
             )
-        return feed_of(dict(zip(names, given, strict=True)))
+        return feed_of(dict(zip(names, given, strict=True)), graph)
 
-    def _listed(self, feeds: Sequence[Batch]) -> list[Any]:
+    def _listed(self, feeds: Sequence[dict[str, LoDTensor]]) -> list[Any]:
         lists = [[feed[var.name] for var in self._vars] for feed in feeds]
         return lists[0] if self._places == 1 else lists
 
@@ -151,6 +165,8 @@ class PyReader(GeneratorLoader):
     decorate_sample_generator = GeneratorLoader.set_sample_generator
     decorate_sample_list_generator = GeneratorLoader.set_sample_list_generator
     decorate_batch_generator = GeneratorLoader.set_batch_generator
+    decorate_paddle_reader = GeneratorLoader.set_sample_list_generator
+    decorate_tensor_provider = GeneratorLoader.set_batch_generator
 
 
 class DataLoader:
@@ -174,29 +190,33 @@ class DataLoader:
     @staticmethod
     def from_dataset(
         dataset: Any, places: Places = None, drop_last: bool = True
-    ) -> Iterable[list[Batch]]:
+    ) -> Iterable[list[dict[str, LoDTensor]]]:
         """Return the batches of a dataset, in lists with a feed for each place."""
         count = len(places) if isinstance(places, Sequence) else 1
-        return _Again(batch(dataset.batches, count, drop_last))
+        rounds = batch(dataset.batches, count, drop_last)
+        return _Again(lambda: ([tensors_of(feed) for feed in feeds] for feeds in rounds()))
 
 
 class _Again:
     """Iterable that begins anew each time, called or not."""
 
-    def __init__(self, begin: Callable[[], Iterator[list[Batch]]]) -> None:
+    def __init__(self, begin: Callable[[], Iterator[list[dict[str, LoDTensor]]]]) -> None:
         self._begin = begin
 
-    def __iter__(self) -> Iterator[list[Batch]]:
+    def __iter__(self) -> Iterator[list[dict[str, LoDTensor]]]:
         return self._begin()
 
     __call__ = __iter__
 
 
-def next_feed(program: FluidProgram) -> Batch:
-    """Return what the loaders of a program feed its next run, empty without loaders."""
+def next_feed(program: FluidProgram, replicas: int = 1) -> Batch:
+    """Return what the loaders of a program feed its next run, empty without loaders.
+
+    Each of `replicas` takes a batch, as each device does in Fluid.
+    """
     feed: Batch = {}
     for loader in program.origin.loaders:
-        feed |= loader.next_feed()
+        feed |= loader.next_feed(replicas)
     return feed
 
 

@@ -56,7 +56,8 @@ def vars_that_need_gradients(program: Program) -> set[str]:
         if rule is None:
             continue
         if any(name in needed for slot in rule.of_slots for name in op.inputs.get(slot, ())):
-            needed.update(name for name in op.writes() if program.vars[name].type.is_float)
+            written = (program.vars[name] for name in op.writes())
+            needed.update(v.name for v in written if v.type.is_float and not v.stop_gradient)
     return needed
 
 

@@ -30,19 +30,29 @@ Vars: TypeAlias = Var | Sequence[Var]
 
 
 class Builder:
-    """A program under construction, its names so far, and users' declarations of parameters."""
+    """A program under construction, its names so far, and users' declarations of parameters.
+
+    `counts` may be shared with other builders. `seed_names` maps each numbered layer name to the
+    one it has where this program is counted alone: seeds of parameters follow from that one, so
+    two programs of the same layers and seed begin with the same values.
+    """
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.declared: dict[str, Param] = {}
         self.counts: Counter[str] = Counter()
+        self.seed_names: dict[str, str] = {}
+        self._counted_alone: Counter[str] = Counter()
         self._name = ""
 
     def unique(self, prefix: str) -> str:
         """Return `fc_0`, `fc_1`, …"""
-        number = self.counts[prefix]
+        name = f"{prefix}_{self.counts[prefix]}"
         self.counts[prefix] += 1
-        return f"{prefix}_{number}"
+        if name not in self.seed_names:
+            self.seed_names[name] = f"{prefix}_{self._counted_alone[prefix]}"
+            self._counted_alone[prefix] += 1
+        return name
 
     def name_of_call(self, kind: str) -> str:
         """Return the name of a layer call: the one of `written_into` once, then a new one."""
@@ -101,6 +111,7 @@ class Layer(ArgumentChecks):
         self.name = name or builder.name_of_call(kind)
         self.program = builder.program
         self._declared = builder.declared
+        self._seed_name = builder.seed_names.get(self.name, self.name)
 
     def error(
         self, message: str, hint: str = "", code: ErrorCode = ErrorCode.PROGRAM_INVALID
@@ -108,10 +119,18 @@ class Layer(ArgumentChecks):
         where = f"layers.{self.kind} ({self.name}) at {self.origin}"
         return ProgramError(f"{where}: {message}.", hint=hint, code=code)
 
-    def var(self, name: str, shape: Shape, dtype: str, kind: Kind, ragged: bool = False) -> Var:
+    def var(
+        self,
+        name: str,
+        shape: Shape,
+        dtype: str,
+        kind: Kind,
+        ragged: bool = False,
+        initial: float = 0.0,
+    ) -> Var:
         if name in self.program.vars:
             raise self.error(f"the program has a var named {name} already", "Choose another name.")
-        var = Var(name, plain(shape), dtype, kind, ragged)
+        var = Var(name, plain(shape), dtype, kind, ragged, initial=initial)
         self.program.vars[name] = var
         return var
 
@@ -134,7 +153,7 @@ class Layer(ArgumentChecks):
             name,
             shape,
             resolve(declared.initializer or shared, shape),
-            seed_of(self.program.seed, name),
+            seed_of(self.program.seed, declared.name or f"{self._seed_name}.{suffix}"),
             trainable=declared.trainable,
             rate_scale=shared_scale if declared.learning_rate is None else declared.learning_rate,
             options=declared.table or shared_options,

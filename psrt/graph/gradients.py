@@ -106,6 +106,12 @@ RULES: dict[str, GradientRule] = {
     "sequence_slice": GradientRule("input", "input offset"),  # d in its place, else 0
     "sequence_pad": GradientRule("x", "x"),  # d without the padding, 0 for what was cut
     "sequence_unpad": GradientRule("x", "x"),  # d padded with zeros
+    "sequence_rows": GradientRule("x", "x"),  # d
+    "sequence_context": GradientRule("input", "input"),  # the parts of d, added by element
+    "sequence_reshape": GradientRule("input", "input"),  # d in the shape of input
+    # back through time: derivatives of the formulas in psrt.graph.ops.recurrences
+    "lstm": GradientRule("input weight bias h_0 c_0", "input weight bias h_0 c_0 out gates"),
+    "gru": GradientRule("input weight bias h_0", "input weight bias h_0 out gates"),
     "cos_sim": GradientRule("x y", "x y out"),  # d (y / |x||y| − out x / |x|²), and so for y
     "fm_interaction": GradientRule("input", "input sums"),  # d (Σ v − v)
     "sigmoid_cross_entropy_with_logits": GradientRule("x", "x label"),  # d (sigmoid(x) − label)

@@ -44,9 +44,10 @@ _Record = TypeVar("_Record", "Var", "Parameter", "Op")
 class Var:
     """One value of a step.
 
-    `data` is fed, `parameter` is trained, `state` lives in the scope and is changed by the op that
-    owns it, `temp` is computed. `gradient_of` implies kind `temp` and the type of the var it names;
-    a gradient of a sparse parameter is a SelectedRows at run time.
+    `data` is fed, `parameter` is trained, `state` lives in the scope, begins with `initial` and is
+    changed in place by ops, `temp` is computed. `gradient_of` implies kind `temp` and the type of
+    the var it names; a gradient of a sparse parameter is a SelectedRows at run time.
+    `stop_gradient` implies that backward ends there.
     """
 
     name: str
@@ -55,6 +56,8 @@ class Var:
     kind: Kind = "temp"
     ragged: bool = False
     gradient_of: str = ""
+    stop_gradient: bool = False
+    initial: float = 0.0
 
     @property
     def type(self) -> TensorType:

@@ -91,7 +91,7 @@ def _check_writes(program: Program, op: Op, written: dict[str, Op]) -> None:
     for name in op.writes():
         if name not in program.vars:
             raise _refuse(op, f"writes {name}, which is not declared")
-        if name in written:
+        if name in written and program.vars[name].kind != "state":
             raise _refuse(op, f"writes {name}, which {written[name]} has written")
         if program.vars[name].kind != "temp" and name not in op.reads():
             raise _refuse(op, f"overwrites {name}, which is a {program.vars[name].kind} var")

@@ -14,8 +14,9 @@ datasets      `QueueDataset`: files read while training
 
 from psrt.data.datasets import datasets
 from psrt.data.datasets.datasets import InMemoryDataset, QueueDataset
+from psrt.data.datasets.prefixes import CONTENT, INS_ID
 from psrt.data.datasets.records import Records
 from psrt.data.datasets.scattering import Scattering, Shelf, records_of, tensors_of
 
-__all__ = ["InMemoryDataset", "QueueDataset", "Records"]
+__all__ = ["CONTENT", "INS_ID", "InMemoryDataset", "QueueDataset", "Records"]
 __all__ += ["Scattering", "Shelf", "datasets", "records_of", "tensors_of"]

@@ -98,8 +98,8 @@ class DataGenerator:
         """Yield the samples of the user's code; errors get a note with the line."""
         try:
             for sample in generate(given)():
-                if sample is not None:
-                    yield sample
+                if sample is not None:  # `zip(…)` was a list in Python 2
+                    yield list(sample) if isinstance(sample, Iterator) else sample
         except Exception as error:
             error.add_note(f"psrt: {type(self).__name__} was at {self._where}")
             raise

@@ -2,8 +2,8 @@
 
 First registry (op type to step), lengths (offsets of ragged vars), parts (pieces of large arrays)
 and updates (optimizer ops in local training); then by family: dense · elementwise · lookups ·
-pooling · padding · interactions · losses · metrics · math · norms · reductions · shapes · sequence
-· images · random · values · clip_and_decay.
+pooling · padding · interactions · losses · metrics · math · norms ·
+reductions · shapes · sequence · recurrences · images · random · values · clip_and_decay.
 """
 
 from psrt.executor.compute import (
@@ -19,6 +19,7 @@ from psrt.executor.compute import (
     padding,
     pooling,
     random,
+    recurrences,
     reductions,
     sequence,
     shapes,
@@ -60,5 +61,15 @@ __all__ += [
 ]
 __all__ += ["checked", "class_losses", "losses", "ranking", "sampled_losses", "sampling"]
 __all__ += ["clip_and_decay", "dense", "elementwise", "images", "interactions", "lookups", "math"]
-__all__ += ["metrics", "norms", "padding", "pooling", "random", "reductions", "sequence", "shapes"]
+__all__ += [
+    "metrics",
+    "norms",
+    "padding",
+    "pooling",
+    "random",
+    "recurrences",
+    "reductions",
+    "sequence",
+    "shapes",
+]
 __all__ += ["values"]

@@ -1,8 +1,9 @@
-"""Arithmetic with broadcasting, and sums of several inputs."""
+"""Arithmetic with broadcasting, comparisons, and sums of several inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -34,6 +35,35 @@ computes("elementwise_div")(lambda op: _forward(op, np.divide))
 computes("elementwise_max")(lambda op: _forward(op, np.maximum))
 computes("elementwise_min")(lambda op: _forward(op, np.minimum))
 computes("elementwise_pow")(lambda op: _forward(op, np.power))
+
+# --- comparisons ----------------------------------------------------------------------------------
+
+_COMPARISONS = {
+    "less_than": np.less,
+    "less_equal": np.less_equal,
+    "greater_than": np.greater,
+    "greater_equal": np.greater_equal,
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
+}
+
+
+for _type, _function in _COMPARISONS.items():
+    computes(_type)(partial(_forward, function=_function))
+
+
+@computes("logical_not")
+def logical_not(op: Bound) -> Step:
+    x, out = op.one("x"), op.one("out")
+
+    def run() -> None:
+        np.logical_not(x.value, out=out.reserve(x.value.shape))
+
+    return run
+
 
 # --- backward -------------------------------------------------------------------------------------
 

@@ -151,7 +151,9 @@ def conv2d_grad(op: Bound) -> Step:
     def run() -> None:
         for begin, _ in parts:
             begin()
-        seen, given = tiling.maps(maps.value), tiling.maps(grad.value)
+        # A gradient may be some columns of a wider one, whose rows are apart.
+        given = tiling.maps(np.ascontiguousarray(grad.value))
+        seen = tiling.maps(maps.value)
         for tile in tiling.tiles(x.value):
             first, batch = tiling.first_pixel(tile), tile.batch
             gather_maps(given[batch], seen[batch], is_relu, first, tile.product)

@@ -61,6 +61,25 @@ def batch_auc(op: Bound) -> Step:
     return run
 
 
+@computes("sliding_auc")
+def sliding_auc(op: Bound) -> Step:
+    windows, place = (op.one("positives"), op.one("negatives")), op.one("place")
+    count, area, out = _count_scores(op), _AREAS[op.attrs["curve"]], op.one("out")
+    batch: I64 = np.zeros((2, op.shapes("positives")[0][1]), np.int64)
+
+    def run() -> None:
+        batch.fill(0)
+        count(batch[0], batch[1])
+        oldest = int(place.value[0])
+        for counts, window in zip(batch, (cell.value for cell in windows), strict=True):
+            window[-1] += counts - window[oldest]
+            window[oldest] = counts
+        place.value[0] = (oldest + 1) % (len(windows[0].value) - 1)
+        out.reserve(()).fill(area(windows[0].value[-1], windows[1].value[-1]))
+
+    return run
+
+
 # --- right and wrong ------------------------------------------------------------------------------
 
 
@@ -75,8 +94,11 @@ def accuracy(op: Bound) -> Step:
 
     def run() -> None:
         scores = np.ascontiguousarray(x.value)
-        labels = class_labels(label.value, scores.shape[1])
-        right, examples = count_in_top(scores, labels, k), len(labels)
+        examples = len(scores)
+        if scores.shape[1] == 1:  # of one column, class 0, every other label is wrong
+            right = examples - int(np.count_nonzero(label.value))
+        else:
+            right = count_in_top(scores, class_labels(label.value, scores.shape[1]), k)
         if counts is not None:
             counts.value += (right, examples)
             right, examples = counts.value.tolist()

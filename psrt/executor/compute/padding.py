@@ -1,9 +1,11 @@
-"""Ragged vars to examples of equal length and back, and masks of lengths."""
+"""Other forms of ragged vars: padded and back, masks of lengths, neighbours joined, rows of another
+width, plain rows."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from psrt.core.errors import DataError
 from psrt.core.types import I64, Array
 from psrt.executor.compute.registry import Bound, Step, computes
 from psrt.executor.compute.sequence import (
@@ -14,14 +16,15 @@ from psrt.executor.compute.sequence import (
     take,
 )
 from psrt.executor.memory import Cell
+from psrt.graph.ops import ANY
 from psrt.kernels.ops import sequence
+from psrt.kernels.tables import rows
 
 
 class _Padding:
-    """Pads examples to `width` elements each, and back; owns the memory for both."""
+    """Pads examples to as many elements each, and back; owns the memory for both."""
 
-    def __init__(self, width: int) -> None:
-        self._width = width
+    def __init__(self) -> None:
         self._positions, self._flags = new_positions(), Cell("flags", np.bool_)
 
     def pad(self, x: Array, offsets: I64, value: float, out: Array) -> None:
@@ -34,7 +37,7 @@ class _Padding:
             self._positions.reserve(flat.shape[:1]),
             self._flags.reserve(flat.shape[:1]),
         )
-        sequence.padded_sources(offsets, self._width, sources, is_hole)
+        sequence.padded_sources(offsets, out.shape[1], sources, is_hole)
         take(x, sources, flat)
         np.copyto(flat, value, where=_per_row(is_hole, flat))
 
@@ -44,9 +47,14 @@ class _Padding:
             self._positions.reserve(out.shape[:1]),
             self._flags.reserve(out.shape[:1]),
         )
-        sequence.padded_places(offsets, self._width, positions, is_cut)
+        sequence.padded_places(offsets, padded.shape[1], positions, is_cut)
         take(padded.reshape(-1, *out.shape[1:]), positions, out)
         np.copyto(out, 0, where=_per_row(is_cut, out))
+
+
+def greatest(lengths: I64) -> int:
+    """The greatest of the lengths, at least 1: an array of no places cannot be computed with."""
+    return max(1, int(lengths.max(initial=0)))
 
 
 def _per_row(flags: Array, rows: Array) -> Array:
@@ -58,12 +66,13 @@ def _per_row(flags: Array, rows: Array) -> Array:
 def sequence_pad(op: Bound) -> Step:
     x, out, length = op.one("x"), op.one("out"), op.one("length")
     maxlen, value = op.attrs["maxlen"], op.attrs["pad_value"]
-    padding = _Padding(maxlen)
+    padding = _Padding()
 
     def run() -> None:
         offsets, sizes = offsets_of(x), np.diff(offsets_of(x))
-        np.minimum(sizes, maxlen, out=length.reserve((len(sizes), 1)).reshape(-1))
-        result = out.reserve((len(sizes), maxlen, *x.value.shape[1:]))
+        width = greatest(sizes) if maxlen == ANY else maxlen
+        np.minimum(sizes, width, out=length.reserve((len(sizes), 1)).reshape(-1))
+        result = out.reserve((len(sizes), width, *x.value.shape[1:]))
         padding.pad(x.value, offsets, value, result)
 
     return run
@@ -72,19 +81,18 @@ def sequence_pad(op: Bound) -> Step:
 @computes("sequence_pad_grad")
 def sequence_pad_grad(op: Bound) -> Step:
     x, grad, x_grad = op.one("x"), op.one("out@GRAD"), op.one("x@GRAD")
-    padding = _Padding(op.attrs["maxlen"])
+    padding = _Padding()
     return lambda: padding.unpad(grad.value, offsets_of(x), x_grad.reserve(x.value.shape))
 
 
 @computes("sequence_unpad")
 def sequence_unpad(op: Bound) -> Step:
     x, length, out = op.one("x"), op.one("length"), op.one("out")
-    maxlen = op.shapes("x")[0][1]
-    padding = _Padding(maxlen)
+    padding = _Padding()
 
     def run() -> None:
         sizes = length.value.reshape(-1)
-        check_slices(np.zeros_like(sizes), sizes, np.full_like(sizes, maxlen))
+        check_slices(np.zeros_like(sizes), sizes, np.full_like(sizes, x.value.shape[1]))
         out.offsets = offsets_from(sizes)
         result = out.reserve((int(out.offsets[-1]), *x.value.shape[2:]))
         padding.unpad(x.value, out.offsets, result)
@@ -95,16 +103,129 @@ def sequence_unpad(op: Bound) -> Step:
 @computes("sequence_unpad_grad")
 def sequence_unpad_grad(op: Bound) -> Step:
     x, grad, x_grad = op.one("x"), op.one("out@GRAD"), op.one("x@GRAD")
-    padding = _Padding(op.shapes("x")[0][1])
+    padding = _Padding()
     return lambda: padding.pad(grad.value, offsets_of(grad), 0, x_grad.reserve(x.value.shape))
 
 
 @computes("sequence_mask")
 def sequence_mask(op: Bound) -> Step:
-    x, out, columns = op.one("x"), op.one("out"), np.arange(op.attrs["maxlen"])
+    x, out, maxlen = op.one("x"), op.one("out"), op.attrs["maxlen"]
 
     def run() -> None:
         lengths = x.value.reshape(-1, 1)
+        columns = np.arange(greatest(lengths) if maxlen == ANY else maxlen)
         np.less(columns, lengths, out=out.reserve((len(lengths), len(columns))))
+
+    return run
+
+
+# --- other forms ----------------------------------------------------------------------------------
+
+
+class _Neighbours:
+    """Places of the neighbours of each element, and which of them are outside its example."""
+
+    def __init__(self, start: int, length: int) -> None:
+        self._start, self._length = start, length
+        self._places, self._flags = new_positions(), Cell("flags", np.bool_)
+
+    def of(self, offsets: I64) -> tuple[I64, Array]:
+        """Return places (n · length,) and flags of the same shape, valid until the next call."""
+        shape = (int(offsets[-1]), self._length)
+        places, flags = self._places.reserve(shape), self._flags.reserve(shape)
+        sequence.context_sources(offsets, self._start, places, flags)
+        return places.reshape(-1), flags.reshape(-1)
+
+
+@computes("sequence_context")
+def sequence_context(op: Bound) -> Step:
+    x, out, value = op.one("input"), op.one("out"), op.attrs["pad_value"]
+    length, neighbours = op.attrs["length"], _Neighbours(op.attrs["start"], op.attrs["length"])
+
+    def run() -> None:
+        places, outside = neighbours.of(offsets_of(x))
+        width = int(np.prod(x.value.shape[1:]))
+        result = out.reserve((len(x.value), length * width)).reshape(-1, width)
+        if len(x.value):
+            take(x.value.reshape(-1, width), places, result)
+            np.copyto(result, value, where=outside[:, None])
+
+    return run
+
+
+@computes("sequence_context_grad")
+def sequence_context_grad(op: Bound) -> Step:
+    x, grad, x_grad = op.one("input"), op.one("out@GRAD"), op.one("input@GRAD")
+    neighbours = _Neighbours(op.attrs["start"], op.attrs["length"])
+    add_rows, spare = op.kernel(rows.scatter_add_), op.scratch()
+
+    def run() -> None:
+        places, outside = neighbours.of(offsets_of(x))
+        result = x_grad.reserve(x.value.shape)
+        result.fill(0)
+        width = int(np.prod(x.value.shape[1:]))
+        parts = spare.reserve((len(places), width))
+        np.copyto(parts, grad.value.reshape(-1, width))
+        np.copyto(parts, 0, where=outside[:, None])
+        add_rows(result.reshape(-1, width), places.astype(np.int32), parts)
+
+    return run
+
+
+@computes("sequence_rows")
+def sequence_rows(op: Bound) -> Step:
+    x, out = op.one("x"), op.one("out")
+
+    def run() -> None:
+        offsets = offsets_of(x)
+        count = len(offsets) - 1
+        if len(x.value) != count or not bool((offsets[1:] - offsets[:-1] == 1).all()):
+            sizes = np.diff(offsets)
+            wrong = int(np.flatnonzero(sizes != 1)[0])
+            raise DataError(
+                f"Example {wrong} of {x.name} has {sizes[wrong]} elements; an op that reads it "
+                "beside values of whole examples needs one of each example.",
+                hint="Pool the elements first: sequence_pool.",
+            )
+        out.alias(x.value if x.value.ndim > 1 else x.value.reshape(-1, 1))
+
+    return run
+
+
+@computes("sequence_rows_grad")
+def sequence_rows_grad(op: Bound) -> Step:
+    x, grad, x_grad = op.one("x"), op.one("out@GRAD"), op.one("x@GRAD")
+
+    def run() -> None:
+        d = grad.value
+        x_grad.alias(d if x.value.ndim > 1 else d.reshape(-1))
+
+    return run
+
+
+@computes("sequence_reshape")
+def sequence_reshape(op: Bound) -> Step:
+    x, out, width = op.one("input"), op.one("out"), op.attrs["width"]
+
+    def run() -> None:
+        numbers = offsets_of(x) * x.value.shape[1]
+        if bool((numbers % width).any()):
+            wrong = int(np.flatnonzero(numbers % width)[0]) - 1
+            raise DataError(
+                f"Example {wrong} of {x.name} has numbers that do not fill rows of {width}."
+            )
+        out.offsets = numbers // width
+        result = out.reserve((int(out.offsets[-1]), width))
+        np.copyto(result, x.value.reshape(-1, width))
+
+    return run
+
+
+@computes("sequence_reshape_grad")
+def sequence_reshape_grad(op: Bound) -> Step:
+    x, grad, x_grad = op.one("input"), op.one("out@GRAD"), op.one("input@GRAD")
+
+    def run() -> None:
+        np.copyto(x_grad.reserve(x.value.shape), grad.value.reshape(x.value.shape))
 
     return run

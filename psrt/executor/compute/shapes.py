@@ -9,7 +9,7 @@ import numpy as np
 from psrt.core.types import Array, Shape
 from psrt.executor.compute.registry import Bound, Step, are_strided, computes, reshape_strided
 from psrt.executor.memory import Cell, GradientCell
-from psrt.graph.ops import ROWS
+from psrt.graph.ops import ANY, ROWS
 from psrt.kernels.ops import EagerBackend
 
 # --- joining --------------------------------------------------------------------------------------
@@ -153,6 +153,19 @@ def expand_grad(op: Bound) -> Step:
 # --- other shapes ---------------------------------------------------------------------------------
 
 
+def _open_sizes(array: Array, before: Shape, shape: Shape) -> Shape:
+    """`shape` with what is known of its open sizes at run time; one may stay -1.
+
+    Sizes that are open in `before`, the declared shape of `array`, too, are its own.
+    """
+    if ANY not in shape:
+        return shape
+    return tuple(
+        array.shape[i] if size < 0 and i < len(before) and before[i] == size else max(size, ROWS)
+        for i, size in enumerate(shape)
+    )
+
+
 def _reshape_into(array: Array, shape: Shape, out: Cell) -> None:
     """Set `out` to `array` in another shape, of which one size may be -1."""
     if array.flags.c_contiguous:
@@ -166,7 +179,8 @@ def _reshape_into(array: Array, shape: Shape, out: Cell) -> None:
 @computes("reshape")
 def reshape(op: Bound) -> Step:
     x, out, shape = op.one("x"), op.one("out"), op.attrs["shape"]
-    return lambda: _reshape_into(x.value, shape, out)
+    (before,) = op.shapes("x")
+    return lambda: _reshape_into(x.value, _open_sizes(x.value, before, shape), out)
 
 
 @computes("reshape_grad")

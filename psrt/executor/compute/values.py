@@ -131,3 +131,19 @@ def gather_grad(op: Bound) -> Step:
         add_rows(d.reshape(len(d), -1), at, values)
 
     return run
+
+
+@computes("shape_of")
+def shape_of(op: Bound) -> Step:
+    x, out = op.one("input"), op.one("out")
+
+    def run() -> None:
+        out.reserve((x.value.ndim,))[:] = x.value.shape
+
+    return run
+
+
+@computes("set_state")
+def set_state(op: Bound) -> Step:
+    x, state = op.one("x"), op.one("state")
+    return lambda: np.copyto(state.value, x.value.reshape(state.value.shape))

@@ -68,10 +68,10 @@ class Scope:
         self.reset_state(program)
 
     def reset_state(self, program: Program) -> None:
-        """Set the state of metrics to zero."""
+        """Set state vars to their initial values, those of metrics to zero."""
         for var in program.vars.values():
             if var.kind == "state":
-                self._arrays[var.name] = np.zeros(var.shape, var.dtype)
+                self._arrays[var.name] = np.full(var.shape, var.initial, var.dtype)
 
 
 def initial_values(parameter: Parameter) -> Array:

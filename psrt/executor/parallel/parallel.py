@@ -1,13 +1,11 @@
 """The parallel executor: a dependency graph built once, replicas of the program, a thread pool.
 
 An op starts as soon as its inputs are ready, in whichever replica; where every thread has replicas
-of its own, as soon as the thread of its replica reaches it. Each replica takes a near-equal share
-of every batch. Results do not depend on the number of threads or on their timing: gradients are
-added in the order of replicas.
-
+of its own, once the thread of its replica reaches it. Each replica takes a near-equal share of a
+batch. Results do not depend on threads or timing: gradients are added in the order of replicas.
 An executor is used from one thread and owns its pool. The first error wins: it names op, layer and
-the user's line, nothing new starts after it, and `run` raises it once running ops have ended.
-With `enable_backward_optimizer_op_deps` no update has happened by then.
+the user's line, nothing new starts after it, and `run` raises it once running ops have ended; with
+`enable_backward_optimizer_op_deps` no update has happened by then.
 """
 
 from __future__ import annotations
@@ -270,12 +268,16 @@ class ParallelExecutor(DeprecatedNames):
         parts = [copy_of(replica.compiled.cells[name]) for replica in active]
         return self._fetches.merged(name, parts, [s.weight for s in cut]) if merge else parts
 
+    def drop_memory(self) -> None:
+        """Release the memory of temporary vars; the next run makes it anew."""
+        for replica in self._replicas:
+            replica.compiled.drop_memory()
+
     def _drop_periodically(self) -> None:
         self._runs += 1
         every = self._exec.num_iteration_per_drop_scope
         if every and self._runs % every == 0:
-            for replica in self._replicas:
-                replica.compiled.drop_memory()
+            self.drop_memory()
 
 
 def _copies(

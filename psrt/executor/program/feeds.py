@@ -10,9 +10,9 @@ import numpy as np
 from psrt.core.errors import DataError, ErrorCode
 from psrt.core.hints import did_you_mean
 from psrt.core.tensors import Ragged
-from psrt.core.types import I64, Array
+from psrt.core.types import I64, Array, Shape
 from psrt.executor.memory import Cell
-from psrt.graph.ops import ROWS
+from psrt.graph.ops import ANY, ROWS
 from psrt.graph.program import Var
 
 Feed: TypeAlias = Mapping[str, Array | Ragged]
@@ -28,7 +28,9 @@ class Intake:
     def __init__(self, vars: Mapping[str, Var], cells: Mapping[str, Cell]) -> None:
         self._vars, self._cells = vars, cells
         self._plain = [
-            (name, cells[name].dtype, var.shape[1:]) for name, var in vars.items() if not var.ragged
+            (name, cells[name].dtype, var.shape[1:])
+            for name, var in vars.items()
+            if not var.ragged and ANY not in var.shape
         ]
         self._data = [name for name, var in vars.items() if var.kind == "data"]
         self._are_examples = all(
@@ -126,7 +128,7 @@ def _checked_one(fed: Array | Ragged, var: Var, cell: Cell) -> Array | Ragged:
             f"{var.name} is {kind} var of type {var.type}, but got {type(fed).__name__}."
         )
     values = np.asarray(fed.values if isinstance(fed, Ragged) else fed)
-    if values.shape[1:] != var.shape[1:] or values.ndim != len(var.shape):
+    if not _fits(values.shape, var.shape):
         raise DataError(
             f"{var.name} is declared with shape {var.shape}, but fed with shape {values.shape}.",
             code=ErrorCode.SHAPE_MISMATCH,
@@ -139,6 +141,12 @@ def _checked_one(fed: Array | Ragged, var: Var, cell: Cell) -> Array | Ragged:
     offsets = _checked_offsets(fed.offsets, len(fitting), var)
     is_fed = fitting is fed.values and offsets is fed.offsets
     return fed if is_fed else Ragged(fitting, offsets)
+
+
+def _fits(shape: Shape, declared: Shape) -> bool:
+    """Return whether a batch of `shape` feeds a var, whose inner sizes may be open."""
+    pairs = zip(shape[1:], declared[1:], strict=False)
+    return len(shape) == len(declared) and all(a == b or b == ANY for a, b in pairs)
 
 
 def _checked_offsets(fed: object, count: int, var: Var) -> I64:

@@ -1,15 +1,27 @@
 """psrt's layers under Fluid's signatures. In reading order:
 
 layer_table     table of Fluid 1.8's layers that psrt has, with Fluid's arguments
+declared        declarations of parameters
+targets         vars that a layer is given to write, and lists beside whole examples
 adapter         layer functions with Fluid's signatures, computed by psrt's
 written_layers  layers that need more than other argument names
+tensors         vars that ops write, comparisons, conditions
+readers         `py_reader` and what goes with it
 learning_rates  schedules of the learning rate by Fluid's names
 """
 
-from psrt.fluid.adapting import learning_rates, written_layers
+from psrt.fluid.adapting import learning_rates, readers, tensors, written_layers
 from psrt.fluid.adapting.adapter import Layer, adapted, bare, signature_like, signatures
 from psrt.fluid.adapting.layer_table import ALIKE, INSTEAD, OWN, SIGNATURES
 from psrt.fluid.adapting.written_layers import input_data, lookup
 
 __all__ = ["ALIKE", "INSTEAD", "OWN", "SIGNATURES", "Layer", "adapted", "bare", "input_data"]
-__all__ += ["learning_rates", "lookup", "signature_like", "signatures", "written_layers"]
+__all__ += [
+    "learning_rates",
+    "lookup",
+    "readers",
+    "signature_like",
+    "signatures",
+    "tensors",
+    "written_layers",
+]

@@ -13,7 +13,10 @@ from inspect import Parameter, Signature
 from typing import Any, TypeAlias
 
 from psrt.core.errors import ProgramError
+from psrt.fluid.adapting.declared import declared
+from psrt.fluid.adapting.targets import assign_to, in_rows
 from psrt.fluid.framework import default_main_program
+from psrt.fluid.names import dtype_name
 from psrt.fluid.param_attr import attr_of
 
 Layer: TypeAlias = Callable[..., Any]
@@ -43,6 +46,7 @@ def signature_like(function: Layer) -> Signature:
 def adapted(name: str, signature: Signature, function: Layer) -> Layer:
     """Return the layer `name` with Fluid's `signature`, computed by psrt's `function`."""
     known = inspect.signature(function).parameters
+    target_name = next((p.name for p in signature.parameters.values() if _is_target(p)), "")
 
     def layer(*args: Any, **options: Any) -> Any:
         try:
@@ -55,7 +59,11 @@ def adapted(name: str, signature: Signature, function: Layer) -> Layer:
         bound.apply_defaults()
         layer_name = bound.arguments.pop("name") or ""
         given = _translated(name, signature, bound.arguments, known)
-        return default_main_program().call(function, layer_name=layer_name, **given)
+        if not name.startswith("sequence_"):
+            given = in_rows(given)
+        made = default_main_program().call(function, layer_name=layer_name, **given)
+        target = bound.arguments.get(target_name)
+        return made if target is None else assign_to(target, made)
 
     layer.__name__ = layer.__qualname__ = name
     layer.__doc__ = function.__doc__
@@ -69,13 +77,14 @@ def _translated(
     given: dict[str, Any] = {}
     for name, value in arguments.items():
         becomes = signature.parameters[name].annotation
-        if becomes == "any":
+        if becomes in ("any", "target"):
             continue
         if becomes == "fixed":
             _check_fixed(layer, signature.parameters[name], value)
         elif name in _PARAM:
             given[_PARAM[name]] = _declared(layer, name, value)
         elif value is not None:
+            value = dtype_name(value) if name == "dtype" else value
             given[name if becomes is Parameter.empty else becomes] = value
         elif known[name].default is Parameter.empty:
             raise ProgramError(f"layers.{layer} needs {name}, which Fluid would determine itself.")
@@ -86,7 +95,12 @@ def _declared(layer: str, name: str, value: Any) -> Any:
     attr = attr_of(value)
     if attr is False and name != "bias_attr":
         raise ProgramError(f"layers.{layer} was given {name}=False, but computes with a parameter.")
-    return attr and attr.param()
+    return attr and declared(attr)
+
+
+def _is_target(parameter: Parameter) -> bool:
+    """True for an argument that names the var to write."""
+    return bool(parameter.annotation == "target")
 
 
 def _check_fixed(layer: str, parameter: Parameter, value: Any) -> None:

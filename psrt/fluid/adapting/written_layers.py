@@ -12,11 +12,14 @@ from typing import Any
 
 from psrt.core.errors import ProgramError
 from psrt.core.specs import TableOptions
+from psrt.fluid.adapting.declared import declared
+from psrt.fluid.adapting.targets import in_rows
 from psrt.fluid.entry_attr import admission_of
 from psrt.fluid.framework import default_main_program
-from psrt.fluid.names import Variable
+from psrt.fluid.names import Variable, dtype_name
 from psrt.fluid.param_attr import ParamAttr, attr_of
 from psrt.graph import layers as psrt_layers
+from psrt.graph.builder import program as psrt_program
 from psrt.graph.initializer import Constant, Xavier
 from psrt.graph.ops import ROWS
 
@@ -32,8 +35,8 @@ def data(
 ) -> Variable:
     """Declare a var that is fed; `shape` is that of an example, or begins with −1 for the batch.
 
-    `lod_level` 1 takes any number of scalars per example; more levels raise `ProgramError`, and so
-    does a fixed batch size.
+    `lod_level` 1 takes any number of elements per example; more levels raise `ProgramError`, and so
+    does a fixed batch size. A var that exists with this type is returned.
     """
     sizes = [ROWS if size is None else int(size) for size in shape]
     if not append_batch_size or ROWS in sizes:
@@ -49,7 +52,13 @@ def data(
             f"layers.data {name} was given lod_level {lod_level}; psrt has lists of scalars, 1.",
             hint="Feed each list as a slot of its own.",
         )
-    return _called(psrt_layers.data, name, sizes, str(dtype), bool(lod_level))
+    program, dtype = default_main_program(), dtype_name(dtype)
+    if program.global_block().has_var(name):
+        with psrt_program():
+            again = psrt_layers.data(name, sizes, dtype, bool(lod_level))
+        if program.graph.vars.get(name) == again:
+            return program.variable(name)
+    return _called(psrt_layers.data, name, sizes, dtype, bool(lod_level))
 
 
 def input_data(
@@ -104,7 +113,8 @@ def lookup(
         padding_idx += size[0]  # to psrt it is an id of its own in such a table
     return _called(
         *(psrt_layers.embedding, input, size, is_sparse, is_distributed, padding_idx),
-        *(_admitting(_attr("embedding", param_attr), entry).param(Xavier()), dtype),
+        declared(_admitting(_attr("embedding", param_attr), entry), Xavier()),
+        dtype_name(dtype),
         layer_name=name or "",
     )
 
@@ -126,11 +136,11 @@ def create_parameter(
     default_initializer: Any = None,
 ) -> Variable:
     """Parameter float32 of `shape`: Xavier by default, a bias 0."""
-    if str(dtype) != "float32":
+    if dtype_name(dtype) != "float32":
         raise ProgramError(f"layers.create_parameter was given dtype {dtype}; psrt has float32.")
-    declared = _attr("create_parameter", attr or name)
+    given = _attr("create_parameter", attr or name)
     default = default_initializer or (Constant(0.0) if is_bias else Xavier())
-    return _called(psrt_layers.create_parameter, shape, declared.param(default))
+    return _called(psrt_layers.create_parameter, shape, declared(given, default))
 
 
 def auc(
@@ -141,28 +151,32 @@ def auc(
     topk: int = 1,
     slide_steps: int = 1,
 ) -> tuple[Variable, Variable, list[Variable]]:
-    """AUC of all batches since the startup program, AUC of this batch, and the counts of the first.
+    """AUC of all batches since the startup program, AUC of the last `slide_steps` batches, and the
+    four counts: positives and negatives of the second, and of the first.
 
     `input` (rows, 2) has the probability of class 1 in its second column, (rows, 1) in its only
-    one; `label` (rows, 1) is 0 or 1. Fluid's batch AUC slides over `slide_steps` batches; others
-    than 0 and 1 raise `ProgramError`.
+    one; `label` (rows, 1) is 0 or 1. With `slide_steps` 0 both are that of all batches.
     """
-    if slide_steps not in (0, 1):
-        raise ProgramError(f"layers.auc was given slide_steps {slide_steps}; psrt has 1.")
-    scores = input
+    pair = in_rows({"input": input, "label": label})
+    scores = input = pair["input"]
+    label = pair["label"]
     if input.shape[-1] == 2:
         scores = _called(psrt_layers.slice, input, [1], [1], [2])
     if label.dtype == "int64":
         label = label.astype("float32")
     options = {"bins": num_thresholds + 1, "curve": curve}
     running = _called(psrt_layers.auc, scores, label, **options)
-    of_batch = (
-        running if slide_steps == 0 else _called(psrt_layers.batch_auc, scores, label, **options)
-    )
-    program = running.program
-    layer = next(op for op in program.graph.ops if running.name in op.writes())
-    states = [name for name in layer.reads() if program.graph.vars[name].kind == "state"]
-    return running, of_batch, [program.variable(name) for name in states]
+    of_last = running
+    if slide_steps:
+        of_last = _called(psrt_layers.sliding_auc, scores, label, slide_steps, **options)
+    return running, of_last, [*_counts(of_last), *_counts(running)]
+
+
+def _counts(area: Variable) -> list[Variable]:
+    """The positives and negatives that an AUC counts."""
+    program = area.program
+    layer = next(op for op in program.graph.ops if area.name in op.writes())
+    return [program.variable(layer.inputs[slot][0]) for slot in ("positives", "negatives")]
 
 
 def sequence_pool(
@@ -182,18 +196,21 @@ def sequence_pad(
 ) -> tuple[Variable, Variable]:
     """Pad examples to `maxlen`: ragged (n, …) → (rows, maxlen, …) and lengths, int64 (rows, 1).
 
-    `pad_value` is a number or a fill_constant. Raises `ProgramError` without `maxlen`.
+    `pad_value` is a number or a fill_constant; `maxlen` is that of the longest example by default.
     """
-    if maxlen is None:
-        raise ProgramError(
-            "layers.sequence_pad was called without maxlen; shapes of psrt are known beforehand.",
-            hint="Give maxlen; longer examples are cut.",
-        )
     value = _constant_of(pad_value) if isinstance(pad_value, Variable) else float(pad_value)
     made: tuple[Variable, Variable] = default_main_program().call(
         psrt_layers.sequence_pad, x, value, maxlen, layer_name=name or ""
     )
     return made
+
+
+def square_error_cost(input: Variable, label: Variable) -> Variable:
+    """Square of input − label, elementwise; a label (rows, 1) is that of every column."""
+    pair = in_rows({"input": input, "label": label})
+    if pair["input"].shape == pair["label"].shape:
+        return _called(psrt_layers.square_error_cost, pair["input"], pair["label"])
+    return _called(psrt_layers.square, pair["input"] - pair["label"])
 
 
 def sum(x: Variable | Sequence[Variable]) -> Variable:
@@ -234,4 +251,5 @@ def _constant_of(variable: Variable) -> float:
 
 
 __all__ = ["auc", "create_parameter", "data", "embedding", "ones", "sequence_pad", "sequence_pool"]
+__all__ += ["square_error_cost"]
 __all__ += ["sum", "zeros"]

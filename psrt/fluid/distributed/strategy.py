@@ -16,10 +16,7 @@ from typing import Any
 from psrt.core.attributes import DeclaredAttributes
 from psrt.core.errors import ConfigError
 from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler import distributed_strategy
-from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.runtime_configs import (
-    EFFECTS,
-    overridden,
-)
+from psrt.fluid.transpiler import EFFECTS, overridden
 
 __all__ = ["AsyncConfigs", "DistributedStrategy"]
 

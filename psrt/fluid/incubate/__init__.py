@@ -2,8 +2,8 @@
 
 fleet/base/role_maker                                   the role of a process
 fleet/parameter_server/distribute_transpiler            `fleet`, the whole flow of a cluster
-    runtime_configs → distributed_strategy → distributed_strategy_factory →
-    transpiler_optimizer → distributed_transpiler
+    distributed_strategy → distributed_strategy_factory → transpiler_optimizer →
+    distributed_transpiler
 fleet/parameter_server/pslib                            raises errors that name a substitute
 fleet/collective                                        raises errors that name a substitute
 data_generator                                          users' own preprocessing

@@ -4,10 +4,14 @@ missing      errors for names that psrt does not have
 unique_name  unique names of layers: one count for all programs, as Fluid keeps it
 variable     Fluid's `Variable`: a user's handle of a var
 places       places of programs: the CPU
+dtypes       names of dtypes in every form
+flags        flags and versions that programs ask for
 """
 
-from psrt.fluid.names import unique_name
-from psrt.fluid.names.missing import missing, refusing
+from psrt.fluid.names import flags, unique_name
+from psrt.fluid.names.dtypes import dtype_name
+from psrt.fluid.names.flags import FLUID_VERSION, get_flags, require_version, set_flags
+from psrt.fluid.names.missing import RefusingFleet, missing, refusing, refusing_class
 from psrt.fluid.names.places import (
     CPUPlace,
     CUDAPinnedPlace,
@@ -19,4 +23,16 @@ from psrt.fluid.names.places import (
 from psrt.fluid.names.variable import FluidParameter, Variable, unwrapped
 
 __all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "FluidParameter", "Variable", "cpu_places"]
-__all__ += ["cuda_places", "missing", "no_cuda", "refusing", "unique_name", "unwrapped"]
+__all__ += [
+    "RefusingFleet",
+    "cuda_places",
+    "dtype_name",
+    "flags",
+    "missing",
+    "no_cuda",
+    "refusing",
+    "refusing_class",
+    "unique_name",
+    "unwrapped",
+]
+__all__ += ["FLUID_VERSION", "get_flags", "require_version", "set_flags"]

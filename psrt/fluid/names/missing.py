@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from psrt.core.errors import ConfigError
 from psrt.core.hints import did_you_mean
@@ -29,3 +29,35 @@ def refusing(room: str, what: str, hint: str) -> Callable[[str], NoReturn]:
         raise ConfigError(f"{room}.{name} is {what}, which psrt.fluid does not have.", hint=hint)
 
     return refuse
+
+
+def refusing_class(room: str, name: str, what: str, hint: str) -> type[Any]:
+    """Return a class `name` that can be imported; making one raises `ConfigError`."""
+
+    def refuse(self: Any, *arguments: Any, **options: Any) -> NoReturn:
+        raise ConfigError(f"{room}.{name} needs {what}, which psrt.fluid does not have.", hint=hint)
+
+    return type(name, (), {"__init__": refuse, "__doc__": f"Raises `ConfigError`: {what}."})
+
+
+class RefusingFleet:
+    """A `fleet` that can be imported; its `init` raises `ConfigError`, an `ImportError`, too.
+
+    Other names raise an `AttributeError`.
+    """
+
+    def __init__(self, room: str, what: str, hint: str) -> None:
+        self._refused = (room, what, hint)
+
+    def init(self, role_maker: Any = None) -> NoReturn:
+        """Raise `RefusedImportError`."""
+        room, what, hint = self._refused
+        raise RefusedImportError(f"{room} is {what}, which psrt.fluid does not have.", hint=hint)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        room, _, hint = self.__dict__.get("_refused", ("", "", ""))
+        raise AttributeError(f"psrt has no {room}.fleet.{name}. {hint}", name=name)
+
+
+class RefusedImportError(ConfigError, ImportError):
+    """A part of PaddlePaddle that psrt does not have was to begin."""

@@ -7,12 +7,14 @@ shape `()`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from psrt.core.errors import ProgramError
 from psrt.core.types import Shape
 from psrt.graph import layers
+from psrt.graph.ops import ROWS
 from psrt.graph.program import Program, Var
 
 
@@ -22,7 +24,10 @@ class Owner(Protocol):
     graph: Program
     persistables: set[str]
 
+    tensors: dict[str, str]
+
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any: ...
+    def current(self, name: str) -> str: ...
     def variable(self, name: str) -> Variable: ...
     def global_block(self) -> Any: ...
 
@@ -36,23 +41,34 @@ class Variable:
 
     @property
     def var(self) -> Var:
-        """The var of psrt's program."""
-        return self.program.graph.vars[self.name]
+        """The var of psrt's program, the newest of a tensor that ops were assigned to."""
+        name = self.program.current(self.name)
+        if name not in self.program.graph.vars:
+            raise ProgramError(
+                f"{self.name} was made by create_tensor, and no op has written it yet.",
+                hint="Give it to an op as its output: layers.assign(x, output=…).",
+            )
+        return self.program.graph.vars[name]
 
     @property
     def shape(self) -> Shape:
-        """The shape; −1 counts examples."""
-        return self.var.shape or (1,)
+        """The shape; −1 counts examples, or is a size that differs from batch to batch."""
+        return tuple(max(size, ROWS) for size in self.var.shape) or (1,)
 
     @property
     def dtype(self) -> str:
-        """float32, float64 or int64."""
-        return self.var.dtype
+        """float32, float64, int64 or bool."""
+        return self.program.tensors.get(self.name) or self.var.dtype
 
     @property
     def lod_level(self) -> int:
         """1 for a ragged var, any number of elements per example; else 0."""
         return int(self.var.ragged)
+
+    @property
+    def is_data(self) -> bool:
+        """True for a var that is fed."""
+        return self.var.kind == "data"
 
     @property
     def block(self) -> Any:
@@ -73,16 +89,22 @@ class Variable:
 
     @property
     def stop_gradient(self) -> bool:
-        """True if it has no gradient; setting it to another value raises `ProgramError`."""
-        return self.var.kind in ("data", "state") or not self.var.type.is_float
+        """True if it has no gradient. Set True, it stops the gradients of what it is computed from;
+        data has none, whatever is set. Raises `ProgramError` for a parameter."""
+        var = self.var
+        return var.kind in ("data", "state") or not var.type.is_float or var.stop_gradient
 
     @stop_gradient.setter
     def stop_gradient(self, value: bool) -> None:
-        if value != self.stop_gradient:
+        var = self.var
+        if var.kind == "parameter" and value:
             raise ProgramError(
-                f"stop_gradient of {self.name} was set to {value}; psrt has no such cut.",
+                f"stop_gradient of the parameter {self.name} was set to True.",
                 hint="Freeze parameters: ParamAttr(trainable=False), or minimize(no_grad_set=…).",
             )
+        if var.kind == "temp":
+            stopped = dataclasses.replace(var, stop_gradient=bool(value))
+            self.program.graph.vars[var.name] = stopped
 
     def astype(self, dtype: str) -> Variable:
         """Return a cast to `dtype`: float32, float64 or int64."""

@@ -1,19 +1,25 @@
 """Runs of programs over scopes, and saved values. In reading order:
 
 scope         scopes by Fluid's names: arrays by var name, and the runs over them
+lod_tensor    arrays with the lengths of their sequences
 values        feeds and fetched values in the forms of Fluid
 runs          runs of a program over a scope, by psrt's executors
 ending        failure of a script, as far as an exit handler can detect it
 connection    a trainer's way to its pservers, one for each transpiled program
+reports       reports of the values that `train_from_dataset` fetches
 watching      `debug=True` of `train_from_dataset`
 saved_tables  parameters of programs with distributed tables, as saved models
 saved_vars    values of vars as array files
+saved_states  values of a program as one file
 saved_models  models to predict with, in the form of `psrt.save_inference_model`
 """
 
 from psrt.fluid.running.connection import connected, disconnect
+from psrt.fluid.running.lod_tensor import LoDTensor, create_lod_tensor, create_random_int_lodtensor
+from psrt.fluid.running.reports import FetchHandler, PeriodicReport, TimedReport
 from psrt.fluid.running.runs import LocalRun, ReplicatedRun, Run, initialise, sequential
 from psrt.fluid.running.saved_models import load_inference_model, save_inference_model
+from psrt.fluid.running.saved_states import load, load_program_state, save, set_program_state
 from psrt.fluid.running.saved_vars import (
     is_parameter,
     is_persistable,
@@ -29,14 +35,20 @@ from psrt.fluid.running.values import (
     Batch,
     Feed,
     Fetch,
-    create_lod_tensor,
+    FluidArray,
     feed_of,
     names_of,
     returned,
+    tensors_of,
 )
 from psrt.fluid.running.watching import run_watched
 
-__all__ = ["Batch", "Feed", "Fetch", "FluidScope", "LocalRun", "ReplicatedRun", "Run", "Scope"]
+Tensor = LoDTensor  # its name in PaddlePaddle before sequences
+
+__all__ = ["load", "load_program_state", "save", "set_program_state"]
+__all__ += ["FetchHandler", "PeriodicReport", "TimedReport"]
+__all__ += ["Batch", "Feed", "Fetch", "FluidArray", "FluidScope", "LoDTensor", "LocalRun"]
+__all__ += ["ReplicatedRun", "Run", "Scope", "Tensor", "create_random_int_lodtensor", "tensors_of"]
 __all__ += ["chosen", "connected", "create_lod_tensor", "disconnect", "feed_of", "global_scope"]
 __all__ += ["initialise", "is_parameter", "is_persistable", "load_inference_model", "load_params"]
 __all__ += ["load_persistables", "load_vars", "names_of", "returned", "run_watched"]

@@ -44,7 +44,7 @@ class LocalRun:
         self.build = build or default_build(program)
         self._keep: frozenset[str] = program.memory.keep if program.memory else frozenset()
         self._executor: Any = None
-        self._size = (0, 0)
+        self._size = (-1, -1)
         self._roles: tuple[Role, ...] = ()
 
     def run(self, feed: Batch, fetch: Sequence[str], merged: bool = True) -> list[Any]:
@@ -109,6 +109,11 @@ class ReplicatedRun(LocalRun):
         executor = self.executor(fetch)
         values: list[Any] = executor.run(feed, fetch, roles=self._roles, return_merged=merged)
         return values
+
+    def drop_memory(self) -> None:
+        """Release the memory of temporary vars until the next run."""
+        if self._executor is not None:
+            self._executor.drop_memory()
 
     def close(self) -> None:
         if self._executor is not None:

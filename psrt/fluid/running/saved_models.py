@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,10 @@ from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import Variable
 from psrt.fluid.running.scope import global_scope
 from psrt.fluid.running.values import Fetch, names_of
-from psrt.trainer.models import RowPages, inference
+from psrt.trainer.models import MANIFEST, RowPages, inference
+
+MODEL_FILE = "__model__"
+MODEL_FOLDERS = ("dense", "sparse")
 
 
 def save_inference_model(
@@ -22,18 +28,46 @@ def save_inference_model(
     main_program: FluidProgram | None = None,
     model_filename: str | None = None,
     params_filename: str | None = None,
+    export_for_deployment: bool = True,
+    program_only: bool = False,
 ) -> list[str]:
     """Write the part of the program that computes `target_vars`, and its parameters.
 
-    Rows of tables on pservers come from there. File names are psrt's own; `model_filename` and
-    `params_filename` have no effect. Returns the names of `target_vars`. Raises `ProgramError` for
-    a feed or target the program does not have.
+    Rows of tables on pservers come from there. Files are those of a saved model of psrt, and
+    `__model__`, or `model_filename`, with the text of the program; other files in `dirname` stay.
+    The other arguments have no effect. Returns the names of `target_vars`. Raises `ProgramError`
+    for a feed or target the program does not have.
     """
     program = default_main_program() if main_program is None else main_program
-    feeds, fetches = names_of(feeded_var_names), names_of(target_vars)
-    tables = _tables(program)
-    inference.save_inference_model(dirname, feeds, fetches, program.graph, global_scope(), tables)
+    feeds, fetches = names_of(feeded_var_names), names_of(target_vars, program.current)
+    tables, directory = _tables(program), Path(dirname)
+    with beside_other_files(directory) as place:
+        inference.save_inference_model(place, feeds, fetches, program.graph, global_scope(), tables)
+        shown = inference.load_inference_model(place).program.to_text()
+        (place / (model_filename or MODEL_FILE)).write_text(shown)
     return fetches
+
+
+@contextmanager
+def beside_other_files(directory: Path) -> Iterator[Path]:
+    """Yield a place to save a model in; its files then replace those of a model in `directory`.
+
+    It is `directory` itself where that holds nothing else, so that a save is complete or absent.
+    """
+    owned = (MANIFEST, MODEL_FILE, *MODEL_FOLDERS)
+    others = directory.is_dir() and any(e.name not in owned for e in directory.iterdir())
+    if not others:
+        yield directory
+        return
+    place = directory / f".saving-{os.getpid()}"
+    try:
+        yield place
+        (directory / MANIFEST).unlink(missing_ok=True)  # from here on the earlier model is gone
+        for entry in sorted(place.iterdir(), key=lambda entry: entry.name == MANIFEST):
+            shutil.rmtree(directory / entry.name, ignore_errors=True)
+            entry.rename(directory / entry.name)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def load_inference_model(

@@ -44,7 +44,7 @@ def save_vars(
     if saved_tables.distributed(program, names):
         saved_tables.save(program, names, dirname, filename)
         return
-    scope = _newest(program, names)
+    scope = newest(program, names)
     arrays = {name: np.asarray(scope[name]) for name in names}
     directory = Path(dirname)
     directory.mkdir(parents=True, exist_ok=True)
@@ -140,8 +140,8 @@ def _chosen(
     return [variable.name for variable in program.list_vars() if fits(variable)]
 
 
-def _newest(program: FluidProgram, names: Iterable[str]) -> FluidScope:
-    """The global scope; of a trainer, a scope with the values of its pservers."""
+def newest(program: FluidProgram, names: Iterable[str]) -> FluidScope:
+    """Return the global scope; of a trainer, a scope with the values of its pservers."""
     scope, records = global_scope(), program.graph.parameters
     connection = program.origin.connection
     if connection is None:

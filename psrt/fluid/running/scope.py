@@ -14,6 +14,7 @@ import numpy as np
 
 from psrt.core.types import Array
 from psrt.executor.memory import Scope as Arrays
+from psrt.fluid.running.lod_tensor import LoDTensor
 
 
 class FluidScope(Arrays):
@@ -52,35 +53,22 @@ class ScopeVar:
         """Return the name."""
         return self._name
 
-    def get_tensor(self) -> Tensor:
+    def get_tensor(self) -> ScopeTensor:
         """Return the array, which may be set."""
-        return Tensor(self._scope, self._name)
+        return ScopeTensor(self._scope, self._name)
 
 
-class Tensor:
-    """The array of one name of a scope; `np.array(tensor)` copies it."""
+class ScopeTensor(LoDTensor):
+    """The array of one name of a scope."""
 
     def __init__(self, scope: FluidScope, name: str) -> None:
+        super().__init__()
         self._scope, self._name = scope, name
 
     def set(self, array: Any, place: Any = None) -> None:
         """Store a copy of `array`, in the dtype of the array before; `place` has no effect."""
         dtype = self._scope[self._name].dtype if self._name in self._scope else None
         self._scope[self._name] = np.array(array, dtype)
-
-    def shape(self) -> list[int]:
-        """Return the shape as a list."""
-        return list(self._array.shape)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        array = self._array if dtype is None else self._array.astype(dtype)
-        return array.copy() if copy is not False else array
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._array[index]
-
-    def __len__(self) -> int:
-        return len(self._array)
 
     @property
     def _array(self) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -10,8 +11,10 @@ import numpy as np
 from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
+from psrt.data.slots import batch_rows
 from psrt.fluid.names import Variable
-from psrt.graph.program import Var
+from psrt.fluid.running.lod_tensor import LoDTensor
+from psrt.graph.program import Program, Var
 
 Feed: TypeAlias = Mapping[str, Any]
 Batch: TypeAlias = dict[str, Array | Ragged]
@@ -19,53 +22,122 @@ Fetch: TypeAlias = str | Variable | Var
 OnStep: TypeAlias = Callable[[list[Any]], None]
 """Consumer of the fetched values of each step."""
 
+log = logging.getLogger("psrt.fluid")
 
-def feed_of(given: Feed | Sequence[Feed] | None) -> Batch:
-    """Return one batch of arrays; parts in a list, one per replica in Fluid, are joined."""
+
+class FluidArray(np.ndarray[Any, Any]):
+    """A fetched array of one element, which converts by `float()`, `int()` and `%f` as in Fluid.
+
+    numpy from 2.4 on refuses that for arrays with dimensions. Pickled, it is a plain array.
+    """
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.size == 1 else str(self)
+
+    def __reduce__(self) -> Any:
+        return np.asarray(self).__reduce__()
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return array[()] if return_scalar or array.size != 1 else array.view(FluidArray)
+
+
+def feed_of(given: Feed | Sequence[Feed] | None, program: Program | None = None) -> Batch:
+    """Return one batch of arrays; parts in a list, one per replica in Fluid, are joined.
+
+    With `program`, values take the form of its data vars; values of other names are left out, with
+    a warning, and data vars that no op reads need no value.
+    """
     if given is None:
         return {}
-    if isinstance(given, Mapping):
-        return {name: _fed(value) for name, value in given.items()}
-    parts = [feed_of(part) for part in given]
+    if not isinstance(given, Mapping):
+        return _all_joined([feed_of(part, program) for part in given])
+    if program is None:
+        return {name: _plain(value) for name, value in given.items()}
+    return _fitting(given, program)
+
+
+def names_of(
+    fetches: Sequence[Fetch] | Fetch | None, current: Callable[[str], str] = str
+) -> list[str]:
+    """Return the names in a fetch list, or of one var; `current` finds the var of a tensor."""
+    if fetches is None:
+        return []
+    listed = [fetches] if isinstance(fetches, str | Variable | Var) else fetches
+    return [current(fetch if isinstance(fetch, str) else fetch.name) for fetch in listed]
+
+
+def returned(values: Iterable[Any], as_tensors: bool = False) -> list[Any]:
+    """Return fetched values in Fluid's shapes: scalars have one element, in lists, too.
+
+    `as_tensors` makes each a `LoDTensor`.
+    """
+    made = [_returned(value) for value in values]
+    return [LoDTensor.of(value) for value in made] if as_tensors else made
+
+
+def tensors_of(batch: Batch) -> dict[str, LoDTensor]:
+    """Return a batch as users of readers see it."""
+    return {name: LoDTensor.of(value) for name, value in batch.items()}
+
+
+def _fitting(given: Feed, program: Program) -> Batch:
+    fed: Batch = {}
+    for name, value in given.items():
+        var = program.vars.get(name)
+        if var is None or var.kind != "data":
+            log.warning("The feed of %s was left out: the program does not read it.", name)
+        else:
+            fed[name] = _fed(value, var)
+    return fed | _unread(program, fed)
+
+
+def _unread(program: Program, fed: Batch) -> Batch:
+    """Zeros for the data vars that were not fed and that no op reads."""
+    missing = [var for var in program.data_vars() if var.name not in fed]
+    read = {name for op in program.ops for name in op.reads()} if missing else set()
+    rows = batch_rows(fed) if fed else 0
+    unread = [var for var in missing if var.name not in read]
+    return {var.name: _fed(np.zeros((rows, *var.shape[1:]), var.dtype), var) for var in unread}
+
+
+def _fed(value: Any, var: Var) -> Array | Ragged:
+    """The value for `var`: sequences for a ragged one, else an array of as many dimensions."""
+    if var.ragged:
+        value = value if isinstance(value, Ragged) else LoDTensor.of(value).ragged()
+        inner = var.shape[1:]
+        fits = value.values.shape[1:] == inner
+        return value if fits else Ragged(_reshaped(value.values, var), value.offsets)
+    array = np.asarray(value.values if isinstance(value, Ragged) else value)
+    return array if array.ndim == len(var.shape) else _reshaped(array, var)
+
+
+def _reshaped(array: Array, var: Var) -> Array:
+    """`array` in the dimensions of `var`, where one side has but a last dimension of 1 more."""
+    column = array.shape[-1:] == (1,) and array.ndim == len(var.shape) + 1
+    if column:
+        return array.reshape(array.shape[:-1])
+    if var.shape[-1:] == (1,) and array.ndim == len(var.shape) - 1:
+        return array.reshape(*array.shape, 1)
+    return array
+
+
+def _all_joined(parts: Sequence[Batch]) -> Batch:
+    if len(parts) == 1:
+        return parts[0]
     if len({frozenset(part) for part in parts}) > 1:
         raise DataError("The parts of a feed do not feed the same vars.")
     return {name: _joined([part[name] for part in parts]) for name in (parts[0] if parts else ())}
 
 
-def names_of(fetches: Sequence[Fetch] | Fetch | None) -> list[str]:
-    """Return the names in a fetch list, or of one var."""
-    if fetches is None:
-        return []
-    listed = [fetches] if isinstance(fetches, str | Variable | Var) else fetches
-    return [fetch if isinstance(fetch, str) else fetch.name for fetch in listed]
-
-
-def returned(values: Iterable[Any]) -> list[Any]:
-    """Return fetched values in Fluid's shapes: scalars have one element, in lists, too."""
-    return [_returned(value) for value in values]
-
-
-def create_lod_tensor(
-    data: Any, recursive_seq_lens: Sequence[Sequence[int]], place: Any = None
-) -> Ragged:
-    """Return a ragged value of elements (n,) or (n, 1), or a list of lists, and their lengths.
-
-    `recursive_seq_lens` has one level: the number of elements of each example. Raises `DataError`
-    for more levels.
-    """
-    if len(recursive_seq_lens) != 1:
-        raise DataError(
-            f"create_lod_tensor was given {len(recursive_seq_lens)} levels of lengths; psrt has "
-            "lists of scalars, one level.",
-            hint="Feed each list as a slot of its own.",
-        )
-    if isinstance(data, list):
-        data = np.concatenate([np.asarray(part) for part in data])
-    ends = np.concatenate([[0], np.cumsum(recursive_seq_lens[0], dtype=np.int64)])
-    return Ragged(np.asarray(data).reshape(-1), ends)
-
-
-def _fed(value: Any) -> Array | Ragged:
+def _plain(value: Any) -> Array | Ragged:
+    if isinstance(value, LoDTensor) and value.lod():
+        return value.ragged()
     return value if isinstance(value, Ragged) else np.asarray(value)
 
 
@@ -81,4 +153,6 @@ def _joined(parts: Sequence[Array | Ragged]) -> Array | Ragged:
 def _returned(value: Any) -> Any:
     if isinstance(value, list):
         return [_returned(part) for part in value]
-    return value.reshape(1) if isinstance(value, np.ndarray) and value.ndim == 0 else value
+    if isinstance(value, np.ndarray) and value.size == 1:
+        return value.reshape(value.shape or (1,)).view(FluidArray)
+    return value

@@ -7,12 +7,13 @@ tables compute their initial values from their specs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
 from typing import Any
 
 from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs import CommunicationMode
 from psrt.fluid.framework import FluidProgram, default_main_program, default_startup_program
+from psrt.fluid.transpiler.runtime_configs import ServerRuntimeConfig
 from psrt.partition import transpiler as _psrt
 from psrt.partition.transpiler_config import DistributeTranspilerConfig, mode_of
 
@@ -62,6 +63,7 @@ class FluidTranspiler:
                 f"trainers is {trainers!r}, which names endpoints as for collectives.",
                 hint="Give the number of trainers.",
             )
+        freeze_untrained(program)
         self._transpiler.transpile(program.graph, trainer_id, pservers, trainers, mode)
         self._program, self._startup = program, startup_program or default_startup_program()
         program.job = self._transpiler.get_trainer_program()
@@ -103,29 +105,17 @@ class FluidTranspiler:
 DistributeTranspiler = FluidTranspiler  # its name in PaddlePaddle
 
 
-class PSDispatcher:
-    """Base class of user-defined dispatchers: `dispatch(varlist)` returns endpoints."""
+def freeze_untrained(program: FluidProgram) -> None:
+    """Mark parameters that no loss trains: they stay as they begin, as in Fluid.
 
-    def __init__(self, pserver_endpoints: Sequence[str]) -> None:
-        self._eps = list(pserver_endpoints)
-        self._step = 0
-
-    @property
-    def eps(self) -> list[str]:
-        """The endpoints of the pservers."""
-        return self._eps
-
-    def reset(self) -> None:
-        """Begin with the first endpoint again."""
-        self._step = 0
-
-    def dispatch(self, varlist: Sequence[Any]) -> Sequence[str]:
-        """Return an endpoint for each block of one parameter."""
-        raise NotImplementedError(f"{type(self).__name__} has no dispatch method.")
+    A program that trains nothing is left as it is, for psrt's transpiler to refuse.
+    """
+    records = program.graph.parameters
+    if any(parameter.optimizer is not None for parameter in records.values()):
+        for name, parameter in records.items():
+            if parameter.optimizer is None:
+                records[name] = dataclasses.replace(parameter, trainable=False)
 
 
-RoundRobin = "RoundRobin"
-HashName = "HashName"
-
-__all__ = ["DistributeTranspiler", "DistributeTranspilerConfig", "FluidTranspiler", "HashName"]
-__all__ += ["PSDispatcher", "RoundRobin"]
+__all__ = ["DistributeTranspiler", "DistributeTranspilerConfig", "FluidTranspiler"]
+__all__ += ["ServerRuntimeConfig"]

@@ -6,13 +6,26 @@ examples, dimension 0 of a batch; a ragged var has n elements of all examples th
 float32 (a float64 var gives float64), ids and classes int64. A docstring that names no shapes keeps
 shape and dtype of `x`, which may be ragged.
 
-By family: inputs · dense · elementwise · lookups · interactions · losses · ranking · sampling ·
-metrics · math · norms · reductions · shapes · sequence · images · random · values.
+By family: inputs · dense · elementwise · comparisons · lookups · interactions · losses · ranking ·
+sampling · metrics · math · norms · reductions · shapes · sequence · recurrences · images · random ·
+values.
 """
 
 from typing import TYPE_CHECKING
 
 from psrt.graph import names
+from psrt.graph.layers.comparisons import (
+    equal,
+    greater_equal,
+    greater_than,
+    less_equal,
+    less_than,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    not_equal,
+)
 from psrt.graph.layers.dense import dot, fc, matmul, mul
 from psrt.graph.layers.elementwise import (
     elementwise_add,
@@ -70,10 +83,19 @@ from psrt.graph.layers.math import (
     swish,
     tanh,
 )
-from psrt.graph.layers.metrics import accuracy, auc, batch_auc, mae, precision_recall, rmse
+from psrt.graph.layers.metrics import (
+    accuracy,
+    auc,
+    batch_auc,
+    mae,
+    precision_recall,
+    rmse,
+    sliding_auc,
+)
 from psrt.graph.layers.norms import batch_norm, layer_norm
 from psrt.graph.layers.random import dropout
 from psrt.graph.layers.ranking import bpr_loss, in_batch_softmax_loss, margin_rank_loss, rank_loss
+from psrt.graph.layers.recurrences import dynamic_gru, dynamic_lstm
 from psrt.graph.layers.reductions import (
     argmax,
     argmin,
@@ -95,13 +117,18 @@ from psrt.graph.layers.sampling import (
 )
 from psrt.graph.layers.sequence import (
     sequence_concat,
+    sequence_conv,
+    sequence_enumerate,
     sequence_expand,
+    sequence_expand_as,
     sequence_first_step,
     sequence_last_step,
     sequence_mask,
     sequence_pad,
     sequence_pool,
+    sequence_reshape,
     sequence_reverse,
+    sequence_rows,
     sequence_slice,
     sequence_softmax,
     sequence_unpad,
@@ -122,11 +149,14 @@ from psrt.graph.layers.shapes import (
 from psrt.graph.layers.values import (
     assign,
     cast,
+    create_state,
     fill_constant,
     fill_constant_batch_size_like,
     gather,
     one_hot,
     ones_like,
+    set_state,
+    shape,
     zeros_like,
 )
 
@@ -150,6 +180,10 @@ __all__ += ["sign", "simple_img_conv_pool", "sin", "slice", "slot_embeddings", "
 __all__ += ["softmax", "softmax_with_cross_entropy", "softplus", "softsign", "split", "sqrt"]
 __all__ += ["square", "square_error_cost", "squeeze", "stack", "sums", "swish", "tanh", "topk"]
 __all__ += ["transpose", "unsqueeze", "unstack", "weighted_embedding", "zeros_like"]
+__all__ += ["create_state", "dynamic_gru", "dynamic_lstm", "set_state", "shape", "sliding_auc"]
+__all__ += ["equal", "greater_equal", "greater_than", "less_equal", "less_than", "logical_and"]
+__all__ += ["logical_not", "logical_or", "logical_xor", "not_equal", "sequence_conv"]
+__all__ += ["sequence_enumerate", "sequence_expand_as", "sequence_reshape", "sequence_rows"]
 
 if not TYPE_CHECKING:  # type checkers report unknown names themselves
     __getattr__ = names.refuse_unknown("psrt.layers", "layer", __all__)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from psrt.graph.builder import Layer
 from psrt.graph.initializer import Xavier
-from psrt.graph.ops import ROWS
+from psrt.graph.ops import ANY, ROWS
 from psrt.graph.param import Param
 from psrt.graph.program import Var
 
@@ -19,21 +19,21 @@ def data(
     """Declare one input, which is also one slot of a data file, in the order of declaration.
 
     `shape` is the shape of one example, without the batch; the var is (rows, *shape) of `dtype`
-    float32 or int64. A ragged input has any number of scalars per example (`shape` () or (1,)) and
-    is fed as `psrt.Ragged`; its var has shape (n,).
+    float32 or int64. A size of -1 may differ from batch to batch; such an input is fed, not read
+    from data files. A ragged input has any number of elements per example and is fed as
+    `psrt.Ragged`; its var has shape (n,) for scalars (`shape` () or (1,)), else (n, *shape).
     """
     layer = Layer("data", name)
     if dtype not in DTYPES:
         raise layer.error(f"argument dtype is {dtype!r}, psrt feeds {' or '.join(DTYPES)}")
     sizes, ragged = layer.wholes("shape", shape), layer.flag("ragged", ragged)
-    if any(size < 1 for size in sizes):
+    if any(size < 1 and (size != ROWS or ragged) for size in sizes):
         raise layer.error(
-            f"argument shape {sizes} has an unknown dimension",
+            f"argument shape {sizes} is not the shape of an example",
             "Give the shape of one example, without the batch; use ragged=True for lists of ids.",
         )
-    if ragged and sizes not in ((), (1,)):
-        raise layer.error(f"argument shape {sizes} is not one scalar for a ragged input")
-    full = (ROWS,) if ragged else (ROWS, *sizes)
+    inner = tuple(ANY if size == ROWS else size for size in sizes)
+    full = (ROWS,) if ragged and sizes in ((), (1,)) else (ROWS, *inner)
     return layer.var(name, full, dtype, "data", ragged)
 
 

@@ -41,12 +41,35 @@ def batch_auc(
     return layer.op("batch_auc", inputs, bins=bins, from_logits=from_logits, curve=curve)
 
 
+def sliding_auc(
+    input: Var,
+    label: Var,
+    batches: int,
+    bins: int = AUC_BINS,
+    from_logits: bool = False,
+    curve: str = "ROC",
+) -> Var:
+    """Area under the curve of the last `batches` batches, a float64 scalar; see `auc`.
+
+    The counts are in the state vars `<layer>.positives` and `.negatives` (batches + 1, bins), whose
+    last row has the sums.
+    """
+    layer = Layer("sliding_auc")
+    rows = layer.whole("batches", batches, least=1) + 1
+    bins = layer.whole("bins", bins, least=1)
+    inputs: dict[str, Vars] = {"x": input, "label": label}
+    for name in ("positives", "negatives"):
+        inputs[name] = layer.var(f"{layer.name}.{name}", (rows, bins), "int64", "state")
+    inputs["place"] = layer.var(f"{layer.name}.place", (1,), "int64", "state")
+    return layer.op("sliding_auc", inputs, from_logits=from_logits, curve=curve)
+
+
 def accuracy(input: Var, label: Var, k: int = 1, running: bool = False) -> Var:
     """Share of examples whose label is among the `k` highest scores, a float64 scalar.
 
     `input` is (rows, classes), `label` int64 (rows, 1). Of equal scores the lower class ranks
-    higher. `running` counts all examples since `Scope.reset_state` instead of the batch. Over
-    scores of items it is the hit rate at k.
+    higher; of one column every label but 0 is wrong. `running` counts all examples since
+    `Scope.reset_state` instead of the batch. Over scores of items it is the hit rate at k.
     """
     layer = Layer("accuracy")
     inputs: dict[str, Vars] = {"input": input, "label": label}

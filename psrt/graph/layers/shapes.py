@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from psrt.graph.builder import Layer
-from psrt.graph.ops import ROWS
+from psrt.graph.ops import ANY, ROWS
 from psrt.graph.program import Var
 
 
@@ -73,7 +73,7 @@ def slice(input: Var, axes: Sequence[int], starts: Sequence[int], ends: Sequence
     if not len(axes) == len(starts) == len(ends):
         raise layer.error(f"arguments axes {axes}, starts {starts}, ends {ends} differ in length")
     found = [from_front(layer, (input,), axis) for axis in axes]
-    sizes = [_known_size(layer, "input", input, axis) for axis in found]
+    sizes = [_sliced_size(layer, input, *each) for each in zip(found, starts, ends, strict=True)]
     return layer.op(
         "slice",
         {"input": input},
@@ -94,6 +94,8 @@ def reshape(x: Var, shape: Sequence[int]) -> Var:
     given = layer.wholes("shape", shape)
     sizes = [x.shape[i] if size == 0 and i < len(x.shape) else size for i, size in enumerate(given)]
     fixed = 1 if ROWS in x.shape[:1] and sizes[:1] == [ROWS] else 0
+    if ANY in x.shape:
+        sizes[fixed:] = [ANY if size == ROWS else size for size in sizes[fixed:]]
     if ROWS in sizes[fixed:]:
         others = math.prod(size for size in sizes[fixed:] if size != ROWS)
         sizes[sizes.index(ROWS, fixed)] = math.prod(x.shape[fixed:]) // max(others, 1)
@@ -107,7 +109,8 @@ def flatten(x: Var, axis: int = 1) -> Var:
     axis = layer.whole("axis", axis)
     if not 0 <= axis <= len(x.shape) or (ROWS in x.shape[:1] and axis != 1):
         raise layer.error(f"argument axis {axis} does not leave the examples of x {x.type} apart")
-    shape = (math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
+    inner = ANY if ANY in x.shape[axis:] else math.prod(x.shape[axis:])
+    shape = (math.prod(x.shape[:axis]), inner)
     return layer.op("reshape", {"x": x}, shape=shape)
 
 
@@ -161,9 +164,15 @@ def from_front(layer: Layer, xs: Sequence[Var], axis: int, more: int = 0) -> int
 
 
 def _known_size(layer: Layer, argument: str, x: Var, axis: int) -> int:
-    if not 0 <= axis < len(x.shape) or x.shape[axis] == ROWS:
+    if not 0 <= axis < len(x.shape) or x.shape[axis] < 0:
         raise layer.error(f"argument {argument} is {x.type}, of no known size at axis {axis}")
     return x.shape[axis]
+
+
+def _sliced_size(layer: Layer, x: Var, axis: int, start: int, end: int) -> int:
+    """The size of a dimension to slice; `end` where it is open and no position counts from it."""
+    is_open = 0 <= axis < len(x.shape) and x.shape[axis] == ANY and start >= 0 and end >= 0
+    return end if is_open else _known_size(layer, "input", x, axis)
 
 
 def _position(at: int, size: int) -> int:

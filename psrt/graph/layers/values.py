@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from psrt.graph.builder import Layer
-from psrt.graph.ops import ROWS
+from psrt.graph.ops import DTYPES, ROWS
 from psrt.graph.program import Var
 
 
@@ -54,3 +54,28 @@ def one_hot(input: Var, depth: int) -> Var:
 def gather(input: Var, index: Var) -> Var:
     """Rows by index of a var without a batch: (n, …) and int64 (rows,) or (rows, 1) → (rows, …)."""
     return Layer("gather").op("gather", {"input": input, "index": index})
+
+
+def shape(input: Var) -> Var:
+    """Sizes of `input` in this batch, int64 (dimensions,)."""
+    return Layer("shape").op("shape_of", {"input": input})
+
+
+def create_state(
+    shape: Sequence[int], value: float = 0.0, dtype: str = "float32", name: str | None = None
+) -> Var:
+    """Var that keeps its value from step to step, `value` at first; `set_state` changes it.
+
+    Each trainer has its own; no pserver holds it.
+    """
+    layer = Layer("state")
+    sizes = layer.wholes("shape", shape)
+    if min(sizes, default=1) < 1 or dtype not in DTYPES:
+        raise layer.error(f"argument shape {sizes} or dtype {dtype!r} is not one of a state")
+    initial = float(layer.number("value", value))
+    return layer.var(name or layer.name, sizes, dtype, "state", initial=initial)
+
+
+def set_state(state: Var, x: Var) -> Var:
+    """Copy `x` into a var of `create_state` of its dtype and number of elements; returns it."""
+    return Layer("set_state").op("set_state", {"x": x, "state": state})

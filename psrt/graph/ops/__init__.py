@@ -1,8 +1,8 @@
 """Op types by family; importing this package fills the table `OPS`.
 
 First table (the type of an op, inference of shapes) and slots; then by family: values · dense ·
-elementwise · lookups · interactions · losses · ranking · sampling · metrics · math · norms ·
-reductions · shapes · sequence · images · random · clip_and_decay · updates.
+elementwise · lookups · interactions · losses · ranking · sampling · metrics · math ·
+norms · reductions · shapes · sequence · recurrences · images · random · clip_and_decay · updates.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from psrt.graph.ops import (  # noqa: F401 (each fills the table)
     norms,
     random,
     ranking,
+    recurrences,
     reductions,
     sampling,
     sequence,
@@ -31,6 +32,7 @@ from psrt.graph.ops.dense import FUSED_ACTIVATIONS
 from psrt.graph.ops.elementwise import aligned
 from psrt.graph.ops.math import BY_NAME
 from psrt.graph.ops.table import (
+    ANY,
     OPS,
     OWN,
     ROWS,
@@ -43,5 +45,5 @@ from psrt.graph.ops.table import (
 )
 from psrt.graph.ops.values import DTYPES
 
-__all__ = ["BY_NAME", "DTYPES", "FUSED_ACTIVATIONS", "OPS", "OWN", "ROWS", "ArgumentSlot"]
+__all__ = ["ANY", "BY_NAME", "DTYPES", "FUSED_ACTIVATIONS", "OPS", "OWN", "ROWS", "ArgumentSlot"]
 __all__ += ["Mismatch", "OpCall", "OpDef", "TensorType", "aligned", "slots"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from psrt.core.types import Shape
 from psrt.graph.ops.elementwise import broadcast, need_common_rows
-from psrt.graph.ops.table import ROWS, OpCall, TensorType, Types, define
+from psrt.graph.ops.table import ANY, ROWS, OpCall, TensorType, Types, define
 
 FUSED_ACTIVATIONS = ("", "relu")
 
@@ -52,7 +52,7 @@ def matmul(call: OpCall) -> Types:
     call.need(stays, f"argument x is {x}, whose elements transpose_x would move")
     a = turned(x.shape, call.attrs["transpose_x"])
     b = turned(y.shape, call.attrs["transpose_y"])
-    fits = a[-1] == b[-2]
+    fits = a[-1] == b[-2] or ANY in (a[-1], b[-2])
     call.need(fits, f"argument y of shape {y.shape} does not fit argument x of shape {x.shape}")
     batch = broadcast(x.shape[:-2], y.shape[:-2])
     fits = not x.ragged or len(batch) == len(x.shape) - 2

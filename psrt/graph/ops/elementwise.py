@@ -1,9 +1,9 @@
-"""Elementwise arithmetic with broadcasting, and sums of many vars."""
+"""Elementwise arithmetic and comparisons with broadcasting, and sums of many vars."""
 
 from __future__ import annotations
 
 from psrt.core.types import Shape
-from psrt.graph.ops.table import ROWS, Mismatch, OpCall, TensorType, Types, define
+from psrt.graph.ops.table import ANY, ROWS, Mismatch, OpCall, TensorType, Types, define
 
 
 def aligned(y: Shape, ndim: int, axis: int) -> Shape:
@@ -17,14 +17,14 @@ def aligned(y: Shape, ndim: int, axis: int) -> Shape:
 
 
 def broadcast(x: Shape, y: Shape) -> Shape:
-    """Broadcast by numpy's rule; ROWS fits ROWS and 1."""
+    """Broadcast by numpy's rule; ROWS fits ROWS and 1, ANY fits every size."""
     ndim = max(len(x), len(y))
     pairs = zip((1,) * (ndim - len(x)) + x, (1,) * (ndim - len(y)) + y, strict=True)
     out = []
     for a, b in pairs:
-        if a != b and 1 not in (a, b):
+        if a != b and 1 not in (a, b) and ANY not in (a, b):
             raise Mismatch(f"argument y of shape {y} does not broadcast to argument x of shape {x}")
-        out.append(b if a == 1 else a)
+        out.append(b if a == 1 or (a == ANY and b != 1) else a)
     return tuple(out)
 
 
@@ -67,3 +67,40 @@ def sum_all(call: OpCall) -> Types:
     for x in others:
         call.need(x == first, f"argument x has parts of different types: {first} and {x}")
     return {"out": first}
+
+
+# --- comparisons: bools without a gradient --------------------------------------------------------
+
+COMPARISONS = ("less_than", "less_equal", "greater_than", "greater_equal", "equal", "not_equal")
+LOGICAL = ("logical_and", "logical_or", "logical_xor")
+
+
+def compared(call: OpCall) -> Types:
+    """attrs: axis, as of elementwise arithmetic."""
+    found = arithmetic(call)["out"]
+    return {"out": TensorType(found.shape, "bool", found.ragged)}
+
+
+def combined(call: OpCall) -> Types:
+    """attrs: axis, as of elementwise arithmetic."""
+    for slot in ("x", "y"):
+        _need_bools(call, slot)
+    return compared(call)
+
+
+for _type in COMPARISONS:
+    define(_type, inputs="x y", ragged="x y")(compared)
+for _type in LOGICAL:
+    define(_type, inputs="x y", ragged="x y")(combined)
+
+
+@define("logical_not", inputs="x", ragged="x")
+def logical_not(call: OpCall) -> Types:
+    """True where x is False."""
+    return {"out": _need_bools(call, "x")}
+
+
+def _need_bools(call: OpCall, slot: str) -> TensorType:
+    found = call.one(slot)
+    call.need(found.dtype == "bool", f"argument {slot} must hold bools, not {found}")
+    return found

@@ -52,6 +52,25 @@ def batch_auc(call: OpCall) -> Types:
     return {"out": _SCALAR}
 
 
+@define(
+    "sliding_auc",
+    inputs="x label positives negatives place",
+    outputs="out positives negatives place",
+)
+def sliding_auc(call: OpCall) -> Types:
+    """Area under the curve of the examples of the last batches. attrs: curve, from_logits.
+
+    `positives` and `negatives` (batches + 1, bins) hold the counts of each of the last batches, and
+    their sums in the last row; `place` (1,) is the row of the oldest.
+    """
+    _need_scores(call)
+    positives, negatives = call.one("positives"), call.one("negatives")
+    fits = positives == negatives and len(positives.shape) == 2 and positives.shape[0] > 1
+    call.need(fits, f"the counts are {positives} and {negatives}, not of the same bins")
+    counts = {"positives": positives, "negatives": negatives, "place": call.one("place")}
+    return {"out": _SCALAR} | counts
+
+
 @define("accuracy", inputs="input label counts?", outputs="out counts?")
 def accuracy(call: OpCall) -> Types:
     """Share of examples whose label is among the k highest scores. attrs: k.

@@ -10,10 +10,10 @@ from psrt.core.types import Shape
 from psrt.graph.ops.table import ROWS, OpCall, TensorType, Types, define
 
 
-@define("mean", inputs="x")
+@define("mean", inputs="x", ragged="x")
 def mean(call: OpCall) -> Types:
     """The mean of all elements, a scalar of shape ()."""
-    return {"out": call.need_float("x").reshaped(())}
+    return {"out": TensorType((), call.need_float("x").dtype)}
 
 
 def reduction(call: OpCall) -> Types:

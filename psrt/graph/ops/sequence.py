@@ -8,7 +8,7 @@ layers' arguments.
 from __future__ import annotations
 
 from psrt.core.types import Shape
-from psrt.graph.ops.table import OWN, ROWS, OpCall, TensorType, Types, define
+from psrt.graph.ops.table import ANY, OWN, ROWS, OpCall, TensorType, Types, define
 
 POOLS = ("sum", "average", "sqrt", "max", "first", "last")
 
@@ -92,10 +92,11 @@ def sequence_slice(call: OpCall) -> Types:
 def sequence_pad(call: OpCall) -> Types:
     """ragged (n, …) → (rows, maxlen, …), and the int64 (rows, 1) elements that are not padding.
 
-    attrs: maxlen, behind which elements are cut; pad_value.
+    attrs: maxlen, behind which elements are cut, ANY for the longest example; pad_value.
     """
     x, maxlen = need_ragged(call, "x", "x"), call.attrs["maxlen"]
-    call.need(maxlen > 0, f"argument maxlen is {maxlen}, an example has one place or more")
+    fits = maxlen > 0 or maxlen == ANY
+    call.need(fits, f"argument maxlen is {maxlen}, an example has one place or more")
     value = call.attrs["pad_value"]
     fits = x.is_float or float(value).is_integer()
     call.need(fits, f"argument pad_value {value} does not fit argument x, {x}")
@@ -117,13 +118,48 @@ def sequence_unpad(call: OpCall) -> Types:
 def sequence_mask(call: OpCall) -> Types:
     """Lengths int64 (rows, 1) → (rows, maxlen): 1 at elements of the example, else 0.
 
-    attrs: maxlen; dtype, float32 or int64.
+    attrs: maxlen, ANY for the greatest length; dtype, float32 or int64.
     """
     _need_counts(call, "x")
     maxlen, dtype = call.attrs["maxlen"], call.attrs["dtype"]
-    call.need(maxlen > 0, f"argument maxlen is {maxlen}, a mask has one column or more")
+    fits = maxlen > 0 or maxlen == ANY
+    call.need(fits, f"argument maxlen is {maxlen}, a mask has one column or more")
     call.need(dtype in ("float32", "int64"), f"argument dtype is {dtype!r}, not float32 or int64")
     return {"out": TensorType((ROWS, maxlen), dtype)}
+
+
+@define("sequence_rows", inputs="x", ragged="x")
+def sequence_rows(call: OpCall) -> Types:
+    """ragged (n, …) → (rows, …) where every example has one element; other batches are refused."""
+    x = need_ragged(call, "x", "x")
+    shape = x.shape if len(x.shape) > 1 else (ROWS, 1)
+    return {"out": TensorType(shape, x.dtype)}
+
+
+@define("sequence_context", inputs="input", ragged="input")
+def sequence_context(call: OpCall) -> Types:
+    """The neighbours of each element within its example, joined.
+
+    ragged (n, width) → (n, length · width), ragged (n,) → (n, length). attrs: start, the place of
+    the first neighbour, 0 = the element itself; length; pad_value, in place of elements outside.
+    """
+    x, length, value = need_ragged(call, "input"), call.attrs["length"], call.attrs["pad_value"]
+    fits = len(x.shape) in (1, 2) and ROWS not in x.shape[1:]
+    call.need(fits, f"argument input must be one row an element, not {x}")
+    call.need(length >= 1, f"the length {length} leaves no neighbours")
+    fits = x.is_float or float(value).is_integer()
+    call.need(fits, f"argument pad_value {value} does not fit argument input, {x}")
+    width = x.shape[1] if len(x.shape) == 2 else 1
+    return {"out": x.reshaped((ROWS, length * width))}
+
+
+@define("sequence_reshape", inputs="input", ragged="input", lengths=OWN)
+def sequence_reshape(call: OpCall) -> Types:
+    """Each example's numbers in rows of another width: ragged (n, width) → (m, width). attrs:
+    width. An example whose numbers do not fill its rows is refused."""
+    x, width = need_ragged(call, "input"), call.attrs["width"]
+    call.need(len(x.shape) == 2 and width >= 1, f"argument new_dim {width} does not fit {x}")
+    return {"out": x.reshaped((ROWS, width))}
 
 
 def _need_counts(call: OpCall, slot: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from psrt.core.types import Shape
-from psrt.graph.ops.table import ROWS, OpCall, Types, define
+from psrt.graph.ops.table import ANY, ROWS, OpCall, Types, define
 
 
 @define("concat", inputs="x*", ragged="x")
@@ -25,7 +25,8 @@ def concat(call: OpCall) -> Types:
         fits = same_kind and without(x.shape, axis) == without(first, axis)
         call.need(fits, f"argument input has {xs[0]} and {x}, which differ outside axis {axis}")
         call.need(x.shape[axis] != ROWS, f"argument input has {x}, of no known size at axis {axis}")
-    width = sum(x.shape[axis] for x in xs)
+    sizes = [x.shape[axis] for x in xs]
+    width = ANY if ANY in sizes else sum(sizes)
     return {"out": xs[0].reshaped((*first[:axis], width, *first[axis + 1 :]))}
 
 
@@ -48,14 +49,14 @@ def stack(call: OpCall) -> Types:
 
 @define("slice", inputs="input", ragged="input")
 def slice_of(call: OpCall) -> Types:
-    """attrs: axes, starts, ends, counted from the front and within the sizes."""
+    """attrs: axes, starts, ends, counted from the front and within the sizes that are known."""
     x, shape = call.one("input"), list(call.one("input").shape)
     for axis, start, end in zip(
         call.attrs["axes"], call.attrs["starts"], call.attrs["ends"], strict=True
     ):
         fits = 0 <= axis < len(shape) and shape[axis] != ROWS
         call.need(fits, f"argument axes has {axis}, where argument input {x} has no known size")
-        fits = 0 <= start < end <= shape[axis]
+        fits = 0 <= start < end and (end <= shape[axis] or shape[axis] == ANY)
         call.need(fits, f"arguments starts {start} and ends {end} leave nothing of {x}")
         shape[axis] = end - start
     return {"out": x.reshaped(tuple(shape))}
@@ -63,12 +64,17 @@ def slice_of(call: OpCall) -> Types:
 
 @define("reshape", inputs="x", ragged="x")
 def reshape(call: OpCall) -> Types:
-    """attrs: shape. The first size of a batch is ROWS: kept, merged or split at run time."""
+    """attrs: shape. The first size of a batch is ROWS: kept, merged or split at run time.
+
+    A size that is ANY in the result is that of the same dimension of x, or what is left of x.
+    """
     x, shape = call.one("x"), call.attrs["shape"]
     has_rows = ROWS in shape[:1]
     call.need(has_rows == (ROWS in x.shape[:1]), f"argument shape {shape} or {x} has no rows")
     open_sizes = ROWS in shape[1:] or ROWS in x.shape[1:]
     call.need(not open_sizes, f"argument shape {shape} or {x} leaves two dimensions open")
+    if ANY in shape or ANY in x.shape:
+        return {"out": x.reshaped(shape)}
     before, after = math.prod(x.shape), math.prod(shape)
     fits = before == after
     if has_rows and not x.ragged:
@@ -96,5 +102,5 @@ def expand(call: OpCall) -> Types:
     call.need(fits, f"argument expand_times {times} does not fit argument x, {x}")
     fits = all(count == 1 for size, count in zip(x.shape, times, strict=True) if size == ROWS)
     call.need(fits, f"argument expand_times {times} would repeat the examples of argument x, {x}")
-    shape = [size if size == ROWS else size * n for size, n in zip(x.shape, times, strict=True)]
+    shape = [size if size < 0 else size * n for size, n in zip(x.shape, times, strict=True)]
     return {"out": x.reshaped(tuple(shape))}

@@ -17,6 +17,10 @@ from psrt.core.types import Shape
 ROWS = -1
 """The size of a dimension that is known only at run time: examples, or elements of a ragged var."""
 
+ANY = -2
+"""The size of an inner dimension that differs from batch to batch, such as that of the longest list
+of a batch."""
+
 OWN = "own"
 """Lengths that no input has: the op sets the offsets of its output."""
 

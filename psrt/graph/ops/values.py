@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from psrt.graph.ops.table import ROWS, OpCall, TensorType, Types, define
 
-DTYPES = ("float32", "float64", "int64")
+DTYPES = ("float32", "float64", "int64", "bool")
 
 
 def need_dtype(call: OpCall) -> str:
@@ -50,7 +52,7 @@ def fill_constant_batch_size_like(call: OpCall) -> Types:
 def _dtype_of_value(call: OpCall) -> str:
     """Return the dtype, checked to fit the value."""
     dtype, value = need_dtype(call), call.attrs["value"]
-    fits = dtype != "int64" or float(value).is_integer()
+    fits = dtype in ("float32", "float64") or float(value).is_integer()
     call.need(fits, f"argument value {value} does not fit dtype {dtype}")
     return dtype
 
@@ -74,3 +76,18 @@ def gather(call: OpCall) -> Types:
     call.need(index.dtype == "int64", f"argument index must hold int64 positions, not {index}")
     kept = index.shape[:-1] if len(index.shape) > 1 and index.shape[-1] == 1 else index.shape
     return {"out": TensorType(kept + x.shape[1:], x.dtype, index.ragged)}
+
+
+@define("shape_of", inputs="input", ragged="input")
+def shape_of(call: OpCall) -> Types:
+    """The sizes of input in this batch, int64 (dimensions,)."""
+    return {"out": TensorType((len(call.one("input").shape),), "int64")}
+
+
+@define("set_state", inputs="x state", outputs="state")
+def set_state(call: OpCall) -> Types:
+    """Copy x, of as many numbers, into a state var, whose later readers read them."""
+    x, state = call.one("x"), call.one("state")
+    fits = x.dtype == state.dtype and math.prod(x.shape) == math.prod(state.shape)
+    call.need(fits, f"argument x is {x}, the var it is assigned to is {state}")
+    return {"state": state}

@@ -199,7 +199,7 @@ class _Buffers:
 
 def _size(var: Var) -> int:
     """Elements for each row of the batch, or in total."""
-    return math.prod(size for size in var.shape if size != ROWS)
+    return math.prod(size for size in var.shape if size > 0)
 
 
 def _is_small(var: Var) -> bool:

@@ -58,6 +58,19 @@ def padded_sources(offsets: I64, width: int, sources: I64, is_hole: Array) -> No
             sources[i * width + at] = offsets[i] + at if at < count else 0
 
 
+@kernel("const i8[::1], i8, i8[:, ::1], b1[:, ::1] -> void", group="op")
+def context_sources(offsets: I64, start: int, sources: I64, is_hole: Array) -> None:
+    """`sources` (n, length) = the elements from `start` places behind each one on; `is_hole` marks
+    those outside its example."""
+    for i in range(len(offsets) - 1):
+        for position in range(offsets[i], offsets[i + 1]):
+            for k in range(sources.shape[1]):
+                at = position + start + k
+                outside = at < offsets[i] or at >= offsets[i + 1]
+                is_hole[position, k] = outside
+                sources[position, k] = position if outside else at
+
+
 # --- softmax --------------------------------------------------------------------------------------
 
 

@@ -127,8 +127,9 @@ def find(directory: Directory, name: str) -> RecoveredPart | None:
     began_at = base.number if resized_to else last.get("began_at", 0)
     process, _ = place_of(last)
     facts = last["incarnation"], last["state"], specs, last["index"]
-    moved = {"resized_to": resized_to, "began_at": began_at}
-    return RecoveredPart(own, *facts, process, number, newest, **moved)
+    return RecoveredPart(
+        *(own, *facts, process, number, newest), resized_to=resized_to, began_at=began_at
+    )
 
 
 def _beginning(directory: Directory, name: str, began: Record | None) -> RecoveredPart | None:

@@ -137,8 +137,9 @@ class JoinCalls:
         Raises the errors of a warm start whose source has gone.
         """
         job = self._runner.ask(lambda state, now: restore(state, recovered.state, now))
-        number, trainers = recovered.cut.number, recovered.resized_to
-        if trainers:
+        trainers = recovered.resized_to
+        if trainers and recovered.cut is not None:
+            number = recovered.cut.number
             self._runner.ask(lambda state, now: begin_anew(state, number, trainers))
             job = replace(job, trainers=trainers)
         if recovered.began_at:

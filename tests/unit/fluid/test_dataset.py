@@ -119,7 +119,7 @@ def test_the_factory_makes_a_queue_dataset_unless_told_otherwise() -> None:
     assert isinstance(made, fluid.dataset.QueueDataset)
 
 
-@pytest.mark.parametrize("name", ["FileInstantDataset", "BoxPSDataset", "queue"])
+@pytest.mark.parametrize("name", ["BoxPSDataset", "queue"])
 def test_the_factory_refuses_what_psrt_has_not(name: str) -> None:
     with pytest.raises(ConfigError, match=rf"create_dataset has no {name}; psrt has QueueDataset"):
         fluid.DatasetFactory().create_dataset(name)

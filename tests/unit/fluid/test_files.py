@@ -24,11 +24,11 @@ def test_examples_become_arrays_and_lists() -> None:
 
     fed = feeder.feed([([1, 2, 3, 4], [7, 8], 1), (np.zeros((2, 2)), [], 0)])
 
-    assert fed["image"].shape == (2, 1, 2, 2)
-    assert fed["image"].dtype == np.float32
-    assert fed["label"].tolist() == [[1], [0]]
-    assert fed["words"].values.tolist() == [7, 8]
-    assert fed["words"].offsets.tolist() == [0, 2, 2]
+    assert fed["image"].shape() == [2, 1, 2, 2]
+    assert np.array(fed["image"]).dtype == np.float32
+    assert np.array(fed["label"]).tolist() == [[1], [0]]
+    assert np.array(fed["words"]).tolist() == [[7], [8]]
+    assert fed["words"].lod() == [[0, 2, 2]]
 
 
 def test_an_example_that_does_not_fit_is_named() -> None:
@@ -46,7 +46,7 @@ def test_each_replica_has_a_feed() -> None:
 
     fed = feeder.feed_parallel([[(1,)], [(2,), (3,)]], num_places=2)
 
-    assert [part["x"].tolist() for part in fed] == [[[1.0]], [[2.0], [3.0]]]
+    assert [np.array(part["x"]).tolist() for part in fed] == [[[1.0]], [[2.0], [3.0]]]
 
 
 def test_a_lod_tensor_is_made_of_elements_and_lengths() -> None:
@@ -55,11 +55,34 @@ def test_a_lod_tensor_is_made_of_elements_and_lengths() -> None:
         fluid.create_lod_tensor([[1, 2], [3]], [[2, 1]]),
     ]
 
-    assert all(isinstance(tensor, Ragged) for tensor in made)
-    assert [tensor.values.tolist() for tensor in made] == [[1, 2, 3], [1, 2, 3]]
-    assert [tensor.offsets.tolist() for tensor in made] == [[0, 2, 2, 3], [0, 2, 3]]
-    with pytest.raises(DataError, match="2 levels of lengths"):
-        fluid.create_lod_tensor([], [[1], [1]])
+    assert [np.array(tensor).tolist() for tensor in made] == [[[1], [2], [3]]] * 2
+    assert [tensor.lod() for tensor in made] == [[[0, 2, 2, 3]], [[0, 2, 3]]]
+    assert [tensor.recursive_sequence_lengths() for tensor in made] == [[[2, 0, 1]], [[2, 1]]]
+    with pytest.raises(DataError, match=r"which the lengths .* do not divide"):
+        fluid.create_lod_tensor(np.zeros((3, 1)), [[2, 2]])
+    with pytest.raises(DataError, match=r"sequences of \[2\] elements and the lengths \[3\]"):
+        fluid.create_lod_tensor([[1, 2]], [[3]])
+
+
+def test_a_lod_tensor_has_levels_which_may_be_set() -> None:
+    tensor = fluid.LoDTensor()
+    tensor.set(np.arange(12, dtype=np.float32).reshape(6, 2), fluid.CPUPlace())
+    tensor.set_recursive_sequence_lengths([[2, 1], [3, 1, 2]])
+
+    assert tensor.shape() == [6, 2]
+    assert tensor.has_valid_recursive_sequence_lengths()
+    assert tensor.lod() == [[0, 2, 3], [0, 3, 4, 6]]
+    tensor.set_lod([[0, 2]])
+    assert not tensor.has_valid_recursive_sequence_lengths()
+    with pytest.raises(DataError, match="read before it was set"):
+        np.array(fluid.LoDTensor())
+
+
+def test_random_integers_are_within_the_bounds_and_in_sequences() -> None:
+    tensor = fluid.create_random_int_lodtensor([[2, 3]], [1], fluid.CPUPlace(), low=4, high=5)
+
+    assert (tensor.shape(), tensor.lod()) == ([5, 1], [[0, 2, 5]])
+    assert set(np.array(tensor).ravel()) <= {4, 5}
 
 
 def test_readers_are_batched_and_shuffled() -> None:
@@ -111,8 +134,8 @@ def test_vars_are_what_they_were_once_loaded(tmp_path: Path, filename: str | Non
 
     fluid.io.load_persistables(exe, str(tmp_path / "here"), program, filename=filename)
 
-    assert len(names) == 5
-    assert len(list((tmp_path / "here").iterdir())) == (5 if filename is None else 1)
+    assert len(names) == 8
+    assert len(list((tmp_path / "here").iterdir())) == (8 if filename is None else 1)
     for name in names:
         np.testing.assert_array_equal(scope.find_var(name).get_tensor(), saved[name])
 

@@ -19,8 +19,13 @@ from psrt.graph.initializer import Xavier
 
 layers = fluid.layers
 
-ELSEWHERE = {"sampled_softmax_with_cross_entropy", "simple_img_conv_pool"}
-"""Refused with a reason, and in fluid.nets."""
+ELSEWHERE = {
+    "create_state",
+    "sampled_softmax_with_cross_entropy",
+    "set_state",
+    "simple_img_conv_pool",
+}
+"""Named otherwise (`create_global_var`, `assign`), refused with a reason, and in fluid.nets."""
 
 
 def run(*fetches: fluid.Variable, **feed: Any) -> list[Any]:
@@ -42,7 +47,7 @@ def test_the_table_is_in_order_and_names_arguments_that_psrt_has() -> None:
         known = inspect.signature(getattr(psrt.layers, name)).parameters
         for argument in inspect.signature(LAYERS[name]).parameters.values():
             note, renamed = argument.annotation, {"param_attr": "param", "bias_attr": "bias"}
-            if note not in ("any", "fixed") and argument.name != "name":
+            if note not in ("any", "fixed", "target") and argument.name != "name":
                 plain = argument.name if note is inspect.Parameter.empty else note
                 assert renamed.get(plain, plain) in known, (name, argument.name)
 
@@ -85,7 +90,7 @@ def test_a_name_that_psrt_has_not_says_what_there_is_instead() -> None:
         assert str(caught.value) == f"psrt has no fluid.layers.{name}. {instead}"
     with pytest.raises(AttributeError, match=r"fluid.layers.embeding. Did you mean embedding\?"):
         _ = layers.embeding
-    assert not hasattr(layers, "dynamic_lstm")
+    assert not hasattr(layers, "DynamicRNN")
 
 
 def test_what_layers_are_named_instead_exists() -> None:
@@ -214,9 +219,27 @@ def test_auc_takes_two_columns_and_gives_three_things() -> None:
     values = run(running, of_batch, **feed)
 
     assert [value.tolist() for value in values] == [[0.75], [0.75]]
-    assert [state.persistable for state in states] == [True, True]
-    with pytest.raises(ProgramError, match="slide_steps 20"):
-        layers.auc(scores, label, slide_steps=20)
+    assert [state.persistable for state in states] == [True] * 4
+    assert [state.name for state in states[2:]] == ["auc_0.positives", "auc_0.negatives"]
+
+
+def test_an_auc_slides_over_the_last_batches() -> None:
+    scores, label = layers.data("scores", [1]), layers.data("label", [1], dtype="int64")
+    _, sliding, states = layers.auc(scores, label, num_thresholds=7, slide_steps=2)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+
+    def batch(score: float, positive: int) -> float:
+        feed = {"scores": np.array([[score]], "f4"), "label": np.array([[positive]])}
+        return float(exe.run(feed=feed, fetch_list=[sliding])[0])
+
+    found = [batch(0.9, 1), batch(0.1, 0), batch(0.2, 1), batch(0.05, 1), batch(0.7, 0)]
+
+    # Areas of the last two batches: of one class alone there is none.
+    np.testing.assert_equal(found, [np.nan, 1.0, 1.0, np.nan, 0.0])
+    window = np.array(fluid.global_scope().find_var(states[0].name).get_tensor())
+    assert window.shape == (3, 8)
+    assert window[-1].sum() == window[:-1].sum() == 1
 
 
 def test_sequences_are_padded_by_a_constant() -> None:
@@ -227,8 +250,10 @@ def test_sequences_are_padded_by_a_constant() -> None:
 
     assert values[0].tolist() == [[1.0, 0.0, 0.0], [2.0, 3.0, 0.0]]
     assert values[1].tolist() == [[1], [2]]
-    with pytest.raises(ProgramError, match="without maxlen"):
-        layers.sequence_pad(words, 0.0)
+    longest, _ = layers.sequence_pad(words, 0.0)
+    values = run(longest, words=Ragged.of([[1.0], [2.0, 3.0]], "float32"))
+    assert longest.shape == (-1, -1)
+    assert values[0].tolist() == [[1.0, 0.0], [2.0, 3.0]]
     with pytest.raises(ProgramError, match="is no constant"):
         layers.sequence_pad(words, lengths, maxlen=3)
 
@@ -253,8 +278,8 @@ def test_nets_have_the_convolution_with_its_pool() -> None:
     )
 
     assert out.shape == (-1, 2, 3, 3)
-    with pytest.raises(AttributeError, match=r"fluid\.nets\.sequence_conv_pool. Pool with"):
-        _ = fluid.nets.sequence_conv_pool
+    with pytest.raises(AttributeError, match=r"fluid\.nets\.sequence_pool_conv. Did you mean"):
+        _ = fluid.nets.sequence_pool_conv
 
 
 def test_signatures_are_shown_without_notes() -> None:

@@ -152,15 +152,19 @@ def test_a_variable_is_cast() -> None:
     assert run(x.astype("int64"), x=X).tolist() == [[1, -2, 4]]
 
 
-def test_stop_gradient_is_told_of_data_and_refused_where_psrt_has_no_cut() -> None:
+def test_gradients_end_at_a_var_that_stops_them() -> None:
     x = fluid.layers.data("x", [3])
     hidden = fluid.layers.fc(x, 2)
-    x.stop_gradient = True
+    hidden.stop_gradient = True
+    loss = fluid.layers.mean(fluid.layers.fc(hidden, 1))
+
+    pairs = fluid.backward.append_backward(loss)
 
     assert x.stop_gradient
-    assert not hidden.stop_gradient
-    with pytest.raises(ProgramError, match=r"stop_gradient of fc_0\.out was set to True"):
-        hidden.stop_gradient = True
+    assert hidden.stop_gradient
+    assert [parameter.name for parameter, _ in pairs] == ["fc_1.w_0", "fc_1.b_0"]
+    with pytest.raises(ProgramError, match=r"stop_gradient of the parameter fc_0\.w_0"):
+        fluid.default_main_program().variable("fc_0.w_0").stop_gradient = True
 
 
 def test_scalars_have_one_element_as_in_fluid() -> None:

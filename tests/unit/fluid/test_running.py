@@ -258,7 +258,7 @@ def test_a_dataset_trains_and_its_values_are_printed(capsys: pytest.CaptureFixtu
     assert [line.split(":")[0] for line in lines] == ["loss", "loss"]
     assert len(losses) == 6
     np.testing.assert_array_equal(weights(), trained)
-    with pytest.raises(ProgramError, match="without a dataset"):
+    with pytest.raises(ProgramError, match="dataset is need and should be initialized"):
         exe.train_from_dataset()
 
 

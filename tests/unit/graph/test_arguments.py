@@ -139,9 +139,9 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: layers.hsigmoid(x(), label(), wrong(2.5)),
         "argument num_classes is 2.5, not a whole number",
     ),
-    "padding without a length": (
-        lambda: layers.sequence_pad(ragged(), 0.0, wrong(None)),
-        "argument maxlen is None, not a whole number",
+    "padding to no length": (
+        lambda: layers.sequence_pad(ragged(), 0.0, wrong("all")),
+        "argument maxlen is 'all', not a whole number",
     ),
     "integers padded with a fraction": (
         lambda: layers.sequence_pad(layers.data("r", dtype="int64", ragged=True), 0.5, 2),

@@ -426,3 +426,93 @@ def test_unpad_of_more_than_there_is_fails_the_step() -> None:
 
     with pytest.raises(ProgramError, match="Example 3 has 3 elements, but the slice has 4 from"):
         run(lambda: layers.sequence_unpad(x(), layers.data("n", (1,), "int64")), feed)
+
+
+# --- neighbours, other widths, plain rows ---------------------------------------------------------
+
+
+def joined(rows: Array, start: int, length: int, hole: float = 0.0) -> Array:
+    """Each row and its neighbours, side by side."""
+    outside = np.full(rows.shape[1:], hole)
+    places = [[at + start + k for k in range(length)] for at in range(len(rows))]
+    return np.array(
+        [np.concatenate([rows[p] if 0 <= p < len(rows) else outside for p in ps]) for ps in places],
+        rows.dtype,
+    ).reshape(len(rows), length * rows.shape[1])
+
+
+@pytest.mark.parametrize(("size", "start"), [(3, None), (2, None), (2, 1), (1, 0), (5, -4)])
+def test_sequence_conv_reads_the_neighbours_of_an_element_within_its_example(
+    size: int, start: int | None
+) -> None:
+    weight = RNG.normal(size=(3 * size, 4)).astype(np.float32)
+
+    (found,) = run(
+        lambda: layers.sequence_conv(ragged_rows(), 4, size, start, bias=False, param="conv"),
+        feed_of(LISTS),
+        {"conv": weight},
+    )
+
+    first = -(size // 2) if start is None else start
+    for rows, result in zip(rows_of(LISTS), by_example(found), strict=True):
+        np.testing.assert_allclose(result, joined(rows, first, size) @ weight, rtol=1e-5, atol=1e-6)
+
+
+def test_gradient_of_sequence_conv() -> None:
+    def build() -> Var:
+        return pooled(layers.sequence_conv(ragged_rows(act=True), 2, 3, act="tanh"))
+
+    check_gradients(build, FEED)
+
+
+def test_ids_are_enumerated_in_windows_of_their_example() -> None:
+    def build() -> Var:
+        return layers.sequence_enumerate(layers.data("lists", dtype="int64", ragged=True), 2, 9)
+
+    (found,) = run(build, feed_of(LISTS))
+
+    assert [part.tolist() for part in by_example(found)] == [
+        [[1, 4], [4, 4], [4, 9]],
+        [],
+        [[2, 9]],
+        [[5, 0], [0, 9]],
+    ]
+
+
+def test_numbers_of_an_example_are_put_into_rows_of_another_width() -> None:
+    (found,) = run(lambda: layers.sequence_reshape(ragged_rows(), 1), feed_of(LISTS))
+
+    for rows, result in zip(rows_of(LISTS), by_example(found), strict=True):
+        np.testing.assert_array_equal(result, rows.reshape(-1, 1))
+    check_gradients(lambda: pooled(layers.sequence_reshape(ragged_rows(act=True), 1)), FEED)
+    with pytest.raises(Exception, match=r"Example 0 of .* do not fill rows of 2"):
+        run(lambda: layers.sequence_reshape(ragged_rows(), 2), feed_of(LISTS))
+
+
+def test_lists_of_one_element_are_rows_of_examples() -> None:
+    ones = [[1], [4], [2], [5]]
+
+    (found,) = run(lambda: layers.sequence_rows(ragged_rows()), feed_of(ones))
+
+    np.testing.assert_array_equal(found, TABLE[[1, 4, 2, 5]])
+    feed = {"lists": Ragged.of(ones), "x": DENSE}
+    check_gradients(
+        lambda: weighted(layers.concat([layers.sequence_rows(ragged_rows(act=True)), features()])),
+        feed,
+    )
+    with pytest.raises(Exception, match=r"Example 0 of .* has 3 elements; .* needs one of each"):
+        run(lambda: layers.sequence_rows(ragged_rows()), feed_of(LISTS))
+
+
+def test_padding_and_masks_are_as_long_as_the_longest_example() -> None:
+    def build() -> list[Var]:
+        padded, lengths = layers.sequence_pad(ragged_rows(), 7.0)
+        return [padded, lengths, layers.sequence_mask(lengths)]
+
+    padded, lengths, mask = run(build, feed_of(LISTS))
+
+    assert lengths.tolist() == [[3], [0], [1], [2]]  # type: ignore[union-attr]
+    assert mask.tolist() == [[1, 1, 1], [0, 0, 0], [1, 0, 0], [1, 1, 0]]  # type: ignore[union-attr]
+    for rows, result in zip(rows_of(LISTS), padded, strict=True):  # type: ignore[arg-type]
+        np.testing.assert_array_equal(result[: len(rows)], rows)
+        assert (result[len(rows) :] == 7).all()

@@ -124,6 +124,8 @@ ALIASING = frozenset(
         "elementwise_sub_grad",
         "reshape",
         "reshape_grad",
+        "sequence_rows",
+        "sequence_rows_grad",
         "stack_grad",
         "sum_grad",
     )

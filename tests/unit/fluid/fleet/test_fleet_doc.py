@@ -15,7 +15,7 @@ from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler import Dis
 from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
     StrategyFactory,
 )
-from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.runtime_configs import (
+from psrt.fluid.transpiler.runtime_configs import (
     EFFECTS,
     IN_EVERY_MODE,
     ONLY_ASYNC,

@@ -19,11 +19,7 @@ from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distribute
 from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy_factory import (  # noqa: E501
     DistributedStrategyFactory,
 )
-from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.runtime_configs import (
-    EFFECTS,
-    ServerRuntimeConfig,
-    TrainerRuntimeConfig,
-)
+from psrt.fluid.transpiler.runtime_configs import EFFECTS, ServerRuntimeConfig, TrainerRuntimeConfig
 from psrt.partition.transpiler_config import DistributeTranspilerConfig
 
 FACTORIES: dict[str, Callable[[], DistributedStrategy]] = {

@@ -134,24 +134,40 @@ def test_collectives_are_refused_with_what_there_is_instead() -> None:
         assert "create_sync_strategy" in refusal.value.hint
 
 
-def test_the_collective_fleet_is_refused_when_it_is_imported() -> None:
-    with pytest.raises(ConfigError, match=r"fleet\.collective\.fleet is collective training"):
-        from psrt.fluid.incubate.fleet.collective import fleet  # noqa: F401
-
-
 @pytest.mark.parametrize(
     ("module", "name", "hint"),
     [
-        ("communicator", "Communicator", "starts its own"),
-        ("incubate.fleet.parameter_server.pslib", "fleet", "distribute_transpiler"),
+        ("fleet.collective", "DistributedStrategy", "create_sync_strategy"),
+        ("fleet.parameter_server.pslib", "PSLib", "distribute_transpiler"),
     ],
 )
-def test_modules_psrt_has_not_say_what_there_is_instead(module: str, name: str, hint: str) -> None:
-    refuses = importlib.import_module(f"psrt.fluid.{module}")
+def test_what_psrt_has_not_can_be_imported_and_is_refused_when_it_is_used(
+    module: str, name: str, hint: str
+) -> None:
+    refuses = importlib.import_module(f"psrt.fluid.incubate.{module}")
+    asks = (
+        lambda: refuses.fleet.init(),
+        lambda: getattr(refuses, name)(),
+        lambda: refuses.TranspilerOptimizer,
+    )
 
-    with pytest.raises(ConfigError, match=f"{name} is .*psrt.fluid does not have") as refusal:
-        getattr(refuses, name)
-    assert hint in refusal.value.hint
+    for ask in asks:
+        with pytest.raises(ConfigError, match=r"which psrt\.fluid does not have") as refusal:
+            ask()
+        assert hint in refusal.value.hint
+    with pytest.raises(ImportError):  # as in Fluid, where a library is missing
+        refuses.fleet.init()
+    with pytest.raises(AttributeError, match="distributed_optimizer"):
+        refuses.fleet.distributed_optimizer(None)
+
+
+def test_a_role_that_is_none_is_a_value_error_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINING_ROLE", "TEST")
+
+    with pytest.raises(ValueError, match="TRAINING_ROLE is 'TEST'") as refusal:
+        role_maker.PaddleCloudRoleMaker(is_collective=False).generate_role()
+
+    assert isinstance(refusal.value, ConfigError)
 
 
 def test_a_role_maker_with_a_store_is_refused() -> None:

@@ -19,11 +19,7 @@ from psrt.config.load import cpu_num
 from psrt.core.errors import ConfigError
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Sync
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
-from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.runtime_configs import (
-    ServerRuntimeConfig,
-    TrainerRuntimeConfig,
-    overridden,
-)
+from psrt.fluid.transpiler import ServerRuntimeConfig, TrainerRuntimeConfig, overridden
 from psrt.partition.transpiler_config import DistributeTranspilerConfig, mode_of
 
 __all__ = ["AsyncStrategy", "DistributedStrategy", "GeoStrategy", "HalfAsyncStrategy"]

@@ -17,15 +17,17 @@ replicas of that step. Calls out of order raise `ProgramError`, which names what
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from psrt.core.errors import ConfigError, ProgramError
+from psrt.core.errors import ConfigError, ProgramError, UnavailableError
 from psrt.data.datasets import Records, Scattering
 from psrt.fluid import io
 from psrt.fluid.executor import FluidExecutor
 from psrt.fluid.framework import FluidProgram
+from psrt.fluid.incubate.fleet.base.fleet_base import Fleet
 from psrt.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker, RoleMakerBase
 from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
     TranspilerStrategy,
@@ -45,6 +47,8 @@ from psrt.trainer.training import Shrunk
 
 __all__ = ["DistributedTranspiler", "fleet"]
 
+log = logging.getLogger("psrt.fluid")
+
 _INSTEAD = {
     "all_reduce": "Fetch and add up where the job's results are gathered, or read the reports of "
     "`psrt trainer --report`.",
@@ -57,11 +61,11 @@ _INSTEAD = {
 }
 
 
-class DistributedTranspiler:
+class DistributedTranspiler(Fleet):
     """The class of `fleet`. A process has one role and uses it once; `init` begins anew."""
 
     def __init__(self) -> None:
-        self._role: RoleMakerBase | None = None
+        super().__init__()
         self._parts: ProgramPair | None = None
 
     def init(self, role_maker: RoleMakerBase | None = None) -> None:
@@ -77,61 +81,6 @@ class DistributedTranspiler:
             )
         role_maker.generate_role()
         self._role, self._parts = role_maker, None
-
-    # --- roles ------------------------------------------------------------------------------------
-
-    def is_worker(self) -> bool:
-        """Return whether this process is a trainer."""
-        return self._known.is_worker()
-
-    def is_server(self) -> bool:
-        """Return whether this process is a pserver."""
-        return self._known.is_server()
-
-    def is_first_worker(self) -> bool:
-        """Return whether this process is trainer 0."""
-        return self._known.is_first_worker()
-
-    def worker_index(self) -> int:
-        """Return the number of this trainer, from 0."""
-        return self._known.worker_index()
-
-    def server_index(self) -> int:
-        """Return the number of this pserver, from 0."""
-        return self._known.server_index()
-
-    def worker_num(self) -> int:
-        """Return the number of trainers."""
-        return self._known.worker_num()
-
-    def server_num(self) -> int:
-        """Return the number of pservers."""
-        return self._known.server_num()
-
-    def worker_endpoints(self, to_string: bool = False) -> list[str] | str:
-        """Return the trainers' endpoints, if given; `to_string` joins them with commas."""
-        endpoints = self._known.get_trainer_endpoints()
-        return ",".join(endpoints) if to_string else endpoints
-
-    def server_endpoints(self, to_string: bool = False) -> list[str] | str:
-        """Return the pservers' endpoints; `to_string` joins them with commas."""
-        endpoints = self._known.get_pserver_endpoints()
-        return ",".join(endpoints) if to_string else endpoints
-
-    def split_files(self, files: Sequence[str]) -> list[str]:
-        """Return this worker's share of `files`: contiguous and near-equal, first workers larger.
-
-        Raises `ConfigError` for a string, `ProgramError` on a server.
-        """
-        if isinstance(files, str):
-            raise ConfigError(f"split_files was given the string {files!r}, expected a list.")
-        self._refuse_server("split_files")
-        each, more = divmod(len(files), self.worker_num())
-        index = self.worker_index()
-        first = index * each + min(index, more)
-        return list(files[first : first + each + (index < more)])
-
-    get_file_shard = split_files
 
     # --- the program ------------------------------------------------------------------------------
 
@@ -228,10 +177,22 @@ class DistributedTranspiler:
         return shrunk
 
     def stop_worker(self) -> None:
-        """Send remaining gradients, pull the last parameters, and complete this worker."""
+        """Send remaining gradients, pull the last parameters, and complete this worker.
+
+        A worker that has made no step connects for it, since servers wait for every worker. Where
+        that does not succeed and the job does not wait for servers (`wait_port` False), there is
+        nothing to complete; a warning says so.
+        """
         self._refuse_server("stop_worker")
-        self._connection()  # servers wait for every worker, also for one that had no data
-        disconnect(self.main_program)
+        program = self.main_program
+        try:
+            self._connection()
+        except UnavailableError as error:
+            if program.job.wait_port:
+                raise
+            log.warning("stop_worker: this worker has reached no server. %s", error)
+            return
+        disconnect(program)
 
     def save_persistables(
         self, executor: FluidExecutor, dirname: str, main_program: FluidProgram | None = None
@@ -259,12 +220,6 @@ class DistributedTranspiler:
         raise missing("fleet", name, [n for n in dir(type(self)) if n[0] != "_"], _INSTEAD)
 
     @property
-    def _known(self) -> RoleMakerBase:
-        if self._role is None:
-            raise ProgramError("fleet was used before fleet.init(role_maker).")
-        return self._role
-
-    @property
     def _made(self) -> ProgramPair:
         if self._parts is None:
             raise ProgramError(
@@ -287,14 +242,6 @@ class DistributedTranspiler:
                 hint="Save the program it was made of, or fleet.main_program.",
             )
         return self.main_program if program is None else program
-
-    def _refuse_server(self, name: str) -> None:
-        if self.is_server():
-            raise ProgramError(f"fleet.{name} is for workers, and this process is a server.")
-
-    def _refuse_worker(self, name: str) -> None:
-        if self.is_worker():
-            raise ProgramError(f"fleet.{name} is for servers, and this process is a worker.")
 
 
 fleet = DistributedTranspiler()

@@ -1,0 +1,33 @@
+"""Names of dtypes in every form that Fluid takes: "float32", numpy's, `core.VarDesc.VarType`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from psrt.core.errors import ProgramError
+
+_BY_NUMBER = {0: "bool", 2: "int32", 3: "int64", 5: "float32", 6: "float64"}
+_AS = {"int32": "int64", "int": "int64", "float": "float32", "double": "float64"}
+_KNOWN = ("float32", "float64", "int64", "bool")
+
+
+def dtype_name(dtype: Any) -> str:
+    """Return psrt's name of a dtype; int32 becomes int64. Raises `ProgramError` for others."""
+    name = _name_of(dtype)
+    name = _AS.get(name, name)
+    if name not in _KNOWN:
+        raise ProgramError(f"dtype {dtype!r} was asked for; psrt has {', '.join(_KNOWN)}.")
+    return name
+
+
+def _name_of(dtype: Any) -> str:
+    if isinstance(dtype, str):
+        return dtype
+    if isinstance(dtype, int):
+        return _BY_NUMBER.get(int(dtype), repr(dtype))
+    try:
+        return str(np.dtype(dtype))
+    except TypeError:
+        return repr(dtype)

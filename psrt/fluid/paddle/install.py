@@ -1,0 +1,81 @@
+"""An import hook by which `import paddle.fluid as fluid` means `psrt.fluid`, in this process alone.
+
+`paddle.fluid.X` is the module `psrt.fluid.X`, the same object; `paddle.reader` and `paddle.batch`
+are those of `psrt.reader`. Nothing is written anywhere: other processes are not affected.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+from psrt.core.errors import ConfigError
+
+_ROOMS = {
+    "paddle.compat": "psrt.fluid.paddle.compat",
+    "paddle.dataset": "psrt.fluid.paddle.dataset",
+    "paddle.fluid": "psrt.fluid",
+    "paddle.reader": "psrt.reader",
+}
+
+
+def install_as_paddle() -> ModuleType:
+    """Let `import paddle` mean psrt from here on; returns that module. Again, it has no effect.
+
+    Raises `ConfigError` if another `paddle` was imported before.
+    """
+    found = sys.modules.get("paddle")
+    if isinstance(found, PaddleModule):
+        return found
+    if found is not None:
+        raise ConfigError(
+            f"install_as_paddle was called, but another paddle was imported, from {found}.",
+            hint="Call it before anything that imports paddle.",
+        )
+    sys.meta_path.insert(0, _Rooms())
+    sys.modules["paddle"] = made = PaddleModule("paddle")
+    return made
+
+
+class PaddleModule(ModuleType):
+    """The module `paddle`: its rooms are imported when they are used."""
+
+    __path__ = []  # noqa: RUF012 (ModuleType declares it)
+
+    def __getattr__(self, name: str) -> object:
+        full = f"{self.__name__}.{name}"
+        if full in _ROOMS:
+            return importlib.import_module(full)
+        if name == "batch":
+            return importlib.import_module("psrt.reader").batch
+        if name == "__version__":
+            return importlib.import_module("psrt.fluid.names").FLUID_VERSION
+        raise AttributeError(f"psrt has no paddle.{name}; it has fluid, reader, batch, dataset.")
+
+
+class _Rooms(MetaPathFinder, Loader):
+    """Finder of the modules below `paddle`."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return ModuleSpec(name, self) if _room_of(name) else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__
+        sys.modules[name] = importlib.import_module(_room_of(name))
+
+
+def _room_of(name: str) -> str:
+    """The module of psrt that is meant by a name below `paddle`, "" for none."""
+    for room, ours in _ROOMS.items():
+        if name == room or name.startswith(f"{room}."):
+            return ours + name.removeprefix(room)
+    return ""
