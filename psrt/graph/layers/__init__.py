@@ -7,12 +7,13 @@ float32 (a float64 var gives float64), ids and classes int64. A docstring that n
 shape and dtype of `x`, which may be ragged.
 
 By family: inputs · dense · elementwise · lookups · interactions · losses · ranking · sampling ·
-metrics · math · norms · reductions · shapes · sequence · images · random · values.
+metrics · math · norms · reductions · shapes · sequence · images · random · values ·
+operators (of vars: `a + b`).
 """
 
 from typing import TYPE_CHECKING
 
-from psrt.graph import names
+from psrt.graph import arithmetic, names
 from psrt.graph.layers.dense import dot, fc, matmul, mul
 from psrt.graph.layers.elementwise import (
     elementwise_add,
@@ -72,6 +73,7 @@ from psrt.graph.layers.math import (
 )
 from psrt.graph.layers.metrics import accuracy, auc, batch_auc, mae, precision_recall, rmse
 from psrt.graph.layers.norms import batch_norm, layer_norm
+from psrt.graph.layers.operators import OPERATORS
 from psrt.graph.layers.random import dropout
 from psrt.graph.layers.ranking import bpr_loss, in_batch_softmax_loss, margin_rank_loss, rank_loss
 from psrt.graph.layers.reductions import (
@@ -150,6 +152,8 @@ __all__ += ["sign", "simple_img_conv_pool", "sin", "slice", "slot_embeddings", "
 __all__ += ["softmax", "softmax_with_cross_entropy", "softplus", "softsign", "split", "sqrt"]
 __all__ += ["square", "square_error_cost", "squeeze", "stack", "sums", "swish", "tanh", "topk"]
 __all__ += ["transpose", "unsqueeze", "unstack", "weighted_embedding", "zeros_like"]
+
+arithmetic.OPERATORS.update(OPERATORS)
 
 if not TYPE_CHECKING:  # type checkers report unknown names themselves
     __getattr__ = names.refuse_unknown("psrt.layers", "layer", __all__)
