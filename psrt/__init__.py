@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from psrt.partition.transpiler import DistributeTranspiler
     from psrt.partition.transpiler_config import DistributeTranspilerConfig
     from psrt.pserver.process import serve
+    from psrt.trainer.fitting import LocalExecutor, fit
     from psrt.trainer.models import load_inference_model, save_inference_model
     from psrt.trainer.training import ConnectedExecutor
 
@@ -51,10 +52,16 @@ __version__ = "0.1.0"
 
 __all__ = ["BuildStrategy", "ConnectedExecutor", "DataGenerator", "DistributeTranspiler"]
 __all__ += ["DistributeTranspilerConfig", "ExecutionStrategy", "Executor", "InMemoryDataset"]
-__all__ += ["Model", "MultiSlotDataGenerator", "MultiSlotStringDataGenerator", "ParallelExecutor"]
+__all__ += [
+    "LocalExecutor",
+    "Model",
+    "MultiSlotDataGenerator",
+    "MultiSlotStringDataGenerator",
+    "ParallelExecutor",
+]
 __all__ += ["Param", "Program", "QueueDataset", "Ragged", "Scope", "SelectedRows", "WarmRule"]
 __all__ += ["WarmStart", "__version__"]
-__all__ += ["checkpoint", "clip", "init", "initializer", "layers", "load_inference_model"]
+__all__ += ["checkpoint", "clip", "fit", "init", "initializer", "layers", "load_inference_model"]
 __all__ += ["optimizer", "program", "reader", "regularizer", "save_inference_model", "serve"]
 __all__ += ["tables"]
 
@@ -69,9 +76,11 @@ _MODULE_OF = {
     "MultiSlotDataGenerator": "psrt.data.python.generator",
     "MultiSlotStringDataGenerator": "psrt.data.python.generator",
     "InMemoryDataset": "psrt.data.datasets",
+    "LocalExecutor": "psrt.trainer.fitting.local_executor",
     "ParallelExecutor": "psrt.executor",
     "QueueDataset": "psrt.data.datasets",
     "Scope": "psrt.executor",
+    "fit": "psrt.trainer.fitting.one_call",
     "init": "psrt.config.init",
     "load_inference_model": "psrt.trainer.models.inference",
     "save_inference_model": "psrt.trainer.models.inference",

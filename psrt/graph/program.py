@@ -29,6 +29,7 @@ from psrt.core.specs import (
     to_plain,
 )
 from psrt.core.types import Shape
+from psrt.graph.arithmetic import Arithmetic
 from psrt.graph.ops import TensorType
 
 Kind: TypeAlias = Literal["data", "parameter", "state", "temp"]
@@ -41,8 +42,8 @@ _Record = TypeVar("_Record", "Var", "Parameter", "Op")
 
 
 @dataclass(frozen=True)
-class Var:
-    """One value of a step.
+class Var(Arithmetic):
+    """One value of a step; `+ − * / **`, `@` and numbers append ops (`psrt.layers.operators`).
 
     `data` is fed, `parameter` is trained, `state` lives in the scope, begins with `initial` and is
     changed in place by ops, `temp` is computed. `gradient_of` implies kind `temp` and the type of

@@ -31,6 +31,20 @@ class VarDispatcher(Protocol):
 SplitMethod: TypeAlias = str | type[VarDispatcher] | VarDispatcher | Dispatcher | None
 
 
+def balanced(blocks: Sequence[Block], endpoints: Sequence[str]) -> list[str]:
+    """The endpoint with the fewest elements so far, for the largest block first.
+
+    Graham's rule (1969): the fullest endpoint has at most 4/3 of what the best placement gives it.
+    Equal blocks go in their order, to the first of equally full endpoints.
+    """
+    elements = dict.fromkeys(endpoints, 0)
+    placed = [""] * len(blocks)
+    for number in sorted(range(len(blocks)), key=lambda number: -blocks[number].size):
+        placed[number] = min(endpoints, key=elements.__getitem__)
+        elements[placed[number]] += blocks[number].size
+    return placed
+
+
 def round_robin(blocks: Sequence[Block], endpoints: Sequence[str]) -> list[str]:
     """Endpoints in turn, over all blocks of all parameters."""
     return [endpoints[i % len(endpoints)] for i in range(len(blocks))]
@@ -41,7 +55,11 @@ def hash_name(blocks: Sequence[Block], endpoints: Sequence[str]) -> list[str]:
     return [endpoints[stable_hash(block.name) % len(endpoints)] for block in blocks]
 
 
-DISPATCHERS: dict[str, Dispatcher] = {"RoundRobin": round_robin, "HashName": hash_name}
+DISPATCHERS: dict[str, Dispatcher] = {
+    "Balanced": balanced,
+    "RoundRobin": round_robin,
+    "HashName": hash_name,
+}
 
 
 def dispatcher_named(split_method: str) -> Dispatcher:
@@ -53,12 +71,12 @@ def dispatcher_named(split_method: str) -> Dispatcher:
 
 
 def chosen(split_method: SplitMethod) -> Dispatcher:
-    """The dispatcher for any kind of `split_method`; None is round robin.
+    """The dispatcher for any kind of `split_method`; None is `balanced`.
 
     Raises `ConfigError` for a value that is no dispatcher.
     """
     if split_method is None:
-        return round_robin
+        return balanced
     if isinstance(split_method, str):
         return dispatcher_named(split_method)
     if hasattr(split_method, "dispatch"):
@@ -142,5 +160,6 @@ def _answer(given: Any, blocks: int) -> list[Any]:
     return placed
 
 
-__all__ = ["Dispatcher", "SplitMethod", "VarDispatcher", "chosen", "dispatch", "dispatcher_named"]
+__all__ = ["Dispatcher", "SplitMethod", "VarDispatcher", "balanced", "chosen", "dispatch"]
+__all__ += ["dispatcher_named"]
 __all__ += ["hash_name", "round_robin"]

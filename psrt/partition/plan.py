@@ -29,7 +29,7 @@ from psrt.core.specs import (
 )
 from psrt.core.types import Shape
 from psrt.partition.buckets import in_buckets
-from psrt.partition.dispatchers import Dispatcher, dispatch, round_robin
+from psrt.partition.dispatchers import Dispatcher, balanced, dispatch
 from psrt.partition.parameter_specs import (
     ParameterLike,
     adding,
@@ -156,7 +156,7 @@ def build_plan(
     slice_var_up: bool = True,
     min_block_size: int = DEFAULT_MIN_BLOCK_SIZE,
     max_block_size: int = DEFAULT_MAX_BLOCK_SIZE,
-    dispatcher: Dispatcher = round_robin,
+    dispatcher: Dispatcher = balanced,
     mode: CommunicationMode | None = None,
 ) -> PartitionPlan:
     """Cut and place all parameters that pservers hold.

@@ -51,14 +51,15 @@ class DistributeTranspilerConfig(DeclaredAttributes):
     """Set fields like attributes; raises for an unknown name or a value of another type.
 
     `slice_var_up` cuts large parameters into blocks of at least `min_block_size` elements, so that
-    all pservers share them. `split_method` places the blocks: "RoundRobin", "HashName", a class
-    with `dispatch(varlist)`, or a function of (blocks, endpoints). `wait_port`: a trainer waits for
-    pservers that are not up yet. `print_log` prints what each pserver holds. For the fields from
-    `sync_mode` on see `mode_of`; `enable_dc_asgd` adds delay compensation to Async.
+    all pservers share them. `split_method` places the blocks: "Balanced" (near-equal in bytes),
+    "RoundRobin", "HashName", a class with `dispatch(varlist)`, or a function of (blocks,
+    endpoints). `wait_port`: a trainer waits for pservers that are not up yet. `print_log` prints
+    what each pserver holds. For the fields from `sync_mode` on see `mode_of`; `enable_dc_asgd` adds
+    delay compensation to Async.
     """
 
     slice_var_up: bool = True
-    split_method: SplitMethod = "RoundRobin"
+    split_method: SplitMethod = "Balanced"
     min_block_size: int = DEFAULT_MIN_BLOCK_SIZE
     enable_dc_asgd: bool = False
     mode: str = "pserver"

@@ -10,4 +10,5 @@ In reading order:
     models    models on disk, predictions, ONNX files
     observing a running trainer as seen from outside: its pages
     training  the training step, sessions, connected executors
+    fitting   training from Python in one call
 """

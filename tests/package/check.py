@@ -64,7 +64,7 @@ def check_version(programs: Path, environment: Mapping[str, str], directory: str
     )
     python = [programs / "python", "-c", script]
     where, *versions = output_of(python, environment, directory).split()
-    said = output_of([programs / "psrt", "version"], environment, directory).split()[1]
+    said = output_of([programs / "psrt", "--version"], environment, directory).split()[1]
     assert Path(where).is_relative_to(programs.parent), f"psrt was imported from {where}"
     assert set(versions) == {said}, f"psrt version says {said}, module and metadata {versions}"
 

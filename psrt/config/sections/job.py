@@ -59,7 +59,9 @@ class PartitionConfig:
         minimum=1,
     )
     split_method: str = setting(
-        "RoundRobin", "Distribution of blocks to pservers.", choices=("RoundRobin", "HashName")
+        "Balanced",
+        "Distribution of blocks to pservers: near-equal in bytes, in turn, or by hash of the name.",
+        choices=("Balanced", "RoundRobin", "HashName"),
     )
 
 

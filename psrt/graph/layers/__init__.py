@@ -8,12 +8,12 @@ shape and dtype of `x`, which may be ragged.
 
 By family: inputs · dense · elementwise · comparisons · lookups · interactions · losses · ranking ·
 sampling · metrics · math · norms · reductions · shapes · sequence · recurrences · images · random ·
-values.
+values · operators (of vars: `a + b`).
 """
 
 from typing import TYPE_CHECKING
 
-from psrt.graph import names
+from psrt.graph import arithmetic, names
 from psrt.graph.layers.comparisons import (
     equal,
     greater_equal,
@@ -93,6 +93,7 @@ from psrt.graph.layers.metrics import (
     sliding_auc,
 )
 from psrt.graph.layers.norms import batch_norm, layer_norm
+from psrt.graph.layers.operators import OPERATORS
 from psrt.graph.layers.random import dropout
 from psrt.graph.layers.ranking import bpr_loss, in_batch_softmax_loss, margin_rank_loss, rank_loss
 from psrt.graph.layers.recurrences import dynamic_gru, dynamic_lstm
@@ -184,6 +185,8 @@ __all__ += ["create_state", "dynamic_gru", "dynamic_lstm", "set_state", "shape",
 __all__ += ["equal", "greater_equal", "greater_than", "less_equal", "less_than", "logical_and"]
 __all__ += ["logical_not", "logical_or", "logical_xor", "not_equal", "sequence_conv"]
 __all__ += ["sequence_enumerate", "sequence_expand_as", "sequence_reshape", "sequence_rows"]
+
+arithmetic.OPERATORS.update(OPERATORS)
 
 if not TYPE_CHECKING:  # type checkers report unknown names themselves
     __getattr__ = names.refuse_unknown("psrt.layers", "layer", __all__)

@@ -60,12 +60,24 @@ class Predictor:
         return self._executor.run(feed, self.fetches, roles=("forward",))
 
     def parameter(self, name: str) -> Array:
-        """Return a whole parameter; a table has one row per declared id."""
+        """Return a whole parameter; a sparse table of fixed height has one row per declared id.
+
+        Raises `ProgramError` for a distributed table, which has a row for any int64.
+        """
         record = self.program.parameters[name]
         if not record.sparse:
             return self._model.dense[name]
+        if record.distributed:
+            raise ProgramError(
+                f"{name} is a distributed table, which has a row for any int64.",
+                hint=f'Name the ids: pull_rows({{"{name}": ids}}).',
+            )
         ids = np.arange(record.shape[0], dtype=np.int64)
         return self._model.pull_rows({name: ids})[name]
+
+    def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
+        """Return rows (n, width) of any ids (n,) of each table."""
+        return self._model.pull_rows(wanted)
 
     @property
     def slots(self) -> tuple[Slot, ...]:

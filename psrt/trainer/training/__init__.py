@@ -23,8 +23,12 @@ saved_session     the test of a saved model
 """
 
 from psrt.trainer.training import saved_session, session
-from psrt.trainer.training.connected import ConnectedExecutor
+from psrt.trainer.training.connected import ConnectedExecutor, names_of
 from psrt.trainer.training.process import assume_identity
+from psrt.trainer.training.run_options import RunOptions
 from psrt.trainer.training.shrinking import Shrunk
+from psrt.trainer.training.single_trainer import SingleTrainer
+from psrt.trainer.training.training_run import TrainingRun
 
-__all__ = ["ConnectedExecutor", "Shrunk", "assume_identity", "saved_session", "session"]
+__all__ = ["ConnectedExecutor", "RunOptions", "Shrunk", "SingleTrainer", "TrainingRun"]
+__all__ += ["assume_identity", "names_of", "saved_session", "session"]

@@ -59,11 +59,11 @@ def test_text_shows_every_block_every_table_and_the_balance(
 
     assert title.startswith("job small, mode sync, 2 pservers, plan ")
     cells = [line.split() for line in rest]
-    assert ["fc_0.w_0.block0", "fc_0.w_0", "10×6", "0", "30", "120", "a:6170"] in cells
+    assert ["fc_0.w_0.block0", "fc_0.w_0", "10×6", "0", "30", "120", "b:6170"] in cells
     assert ["fc_0.w_0.block1", "fc_0.w_0", "10×6", "30", "30", "120", "b:6170"] in cells
     assert ["rows", "4", "0", "to", "511", "512", "to", "1023"] in cells
     assert [line for line in cells if line and line[0] == "a:6170"] == [
-        ["a:6170", "312", "2", "512", "68.4%"]
+        ["a:6170", "216", "2", "512", "47.4%"]
     ]
 
 
@@ -115,6 +115,8 @@ def test_an_uneven_plan_is_said_in_text_and_json(
     job: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(concerns, "DENSE_THAT_MATTERS_BYTES", 1)
+    with Path(job).open("a") as file:
+        file.write('split_method = "RoundRobin"\n')
 
     text = printed(capsys, "--endpoints", ENDPOINTS, job)
     facts = json.loads(printed(capsys, "--endpoints", ENDPOINTS, "--format", "json", job))

@@ -37,6 +37,26 @@ def test_the_first_lines_are_those_of_the_document(capsys: pytest.CaptureFixture
     assert all(line.startswith("    with_") for line in switches)
 
 
+def test_a_flag_prints_the_version_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"psrt {psrt.__version__}\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands(
+    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_PSRT_COMPLETE", f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", "psrt la")
+    monkeypatch.setenv("COMP_CWORD", "1" if shell != "fish" else "la")
+
+    with pytest.raises(SystemExit) as ended:
+        main.run([])
+
+    assert ended.value.code == 0
+    assert "launch" in capsys.readouterr().out
+
+
 def test_every_other_line_is_a_fact_for_a_bug_report(capsys: pytest.CaptureFixture[str]) -> None:
     main.run(["version"])
 

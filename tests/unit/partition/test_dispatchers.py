@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from psrt.core.errors import ConfigError
-from psrt.partition.dispatchers import dispatch, dispatcher_named, hash_name, round_robin
+from psrt.partition.dispatchers import balanced, dispatch, dispatcher_named, hash_name, round_robin
 from psrt.partition.slicing import Block
 
 ENDPOINTS = ("ps0:6170", "ps1:6170", "ps2:6170")
@@ -30,6 +30,33 @@ def test_round_robin_starts_at_the_first_endpoint_each_time() -> None:
     blocks = blocks_named("a")
 
     assert round_robin(blocks, ENDPOINTS) == round_robin(blocks, ENDPOINTS) == ["ps0:6170"]
+
+
+def blocks_of(*sizes: int) -> list[Block]:
+    return [Block(f"p{number}", 0, 1, 0, size) for number, size in enumerate(sizes)]
+
+
+def test_balanced_gives_the_largest_block_first_to_the_emptiest_endpoint() -> None:
+    placed = balanced(blocks_of(1, 100, 40, 60, 1), ("a", "b"))
+
+    assert placed == ["a", "a", "b", "b", "b"]
+
+
+def test_balanced_takes_equal_blocks_in_turn() -> None:
+    assert balanced(blocks_of(5, 5, 5, 5), ENDPOINTS) == round_robin(
+        blocks_of(5, 5, 5, 5), ENDPOINTS
+    )
+
+
+def test_weights_and_biases_do_not_leave_one_endpoint_with_all_weights() -> None:
+    """Blocks of an MLP sorted by name alternate: bias, weights, bias, weights."""
+    blocks = blocks_of(400, 5200, 400, 8000, 1, 400)
+
+    def share_of_first(placed: Sequence[str]) -> float:
+        return sum(b.size for b, at in zip(blocks, placed, strict=True) if at == "b") / 14_401
+
+    assert share_of_first(round_robin(blocks, ("a", "b"))) > 0.9
+    assert share_of_first(balanced(blocks, ("a", "b"))) < 0.56
 
 
 def test_hash_name_places_by_crc32_of_the_block_name() -> None:
@@ -84,11 +111,12 @@ def test_a_dispatcher_that_forgets_a_block_is_refused() -> None:
         dispatch(lambda blocks, endpoints: [endpoints[0]], blocks_named("a", "b"), ENDPOINTS)
 
 
-def test_the_configured_names_are_round_robin_and_hash_name() -> None:
+def test_the_configured_names_are_balanced_round_robin_and_hash_name() -> None:
+    assert dispatcher_named("Balanced") is balanced
     assert dispatcher_named("RoundRobin") is round_robin
     assert dispatcher_named("HashName") is hash_name
 
 
 def test_an_unknown_split_method_names_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="none of RoundRobin, HashName"):
+    with pytest.raises(ConfigError, match="none of Balanced, RoundRobin, HashName"):
         dispatcher_named("Random")

@@ -13,7 +13,7 @@ import pytest
 from psrt.core import specs
 from psrt.core.errors import ConfigError, ProgramError
 from psrt.graph.program import Op, Parameter, Program
-from psrt.partition.dispatchers import hash_name
+from psrt.partition.dispatchers import hash_name, round_robin
 from psrt.partition.plan import PartitionPlan, build_plan
 from psrt.partition.transpile import trainer_program
 from psrt.partition.vshards import shard_bounds
@@ -53,10 +53,18 @@ def block_names(plan: PartitionPlan, endpoint: str) -> list[str]:
 
 
 def test_blocks_are_dealt_in_turn_in_the_order_of_parameter_names() -> None:
-    plan = build_plan(CTR, ENDPOINTS)
+    plan = build_plan(CTR, ENDPOINTS, dispatcher=round_robin)
 
     assert block_names(plan, "ps0:6170") == ["fc_0.b_0", "fc_0.w_0.block1"]
     assert block_names(plan, "ps1:6170") == ["fc_0.w_0.block0", "fc_1.w_0"]
+
+
+def test_blocks_are_balanced_by_default() -> None:
+    plan = build_plan(CTR, ENDPOINTS)
+
+    sizes = [plan.balance_of(endpoint).dense_bytes for endpoint in ENDPOINTS]
+    assert max(sizes) - min(sizes) <= 4 * max(block.spec.size for block in plan.blocks[:1])
+    assert plan.blocks[1].endpoint != plan.blocks[2].endpoint
 
 
 def test_a_block_spec_carries_the_whole_shape_its_range_and_the_rule_to_apply() -> None:

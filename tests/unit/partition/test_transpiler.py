@@ -244,9 +244,9 @@ def placed(split_method: Any) -> dict[str, str]:
     return {block.spec.name: block.endpoint for block in plan.blocks}
 
 
-def test_blocks_are_placed_in_turn_by_default() -> None:
-    assert placed("RoundRobin") == placed(None)
-    assert list(placed(None).values()) == ["ps0:6170", "ps1:6170", "ps0:6170"]
+def test_blocks_are_balanced_by_default_and_placed_in_turn_by_name() -> None:
+    assert placed("Balanced") == placed(None)
+    assert list(placed("RoundRobin").values()) == ["ps0:6170", "ps1:6170", "ps0:6170"]
 
 
 def test_hash_name_places_alike_in_every_process() -> None:

@@ -1,0 +1,27 @@
+"""The Python block of docs/how-to/train-from-python.md runs as it stands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "train-from-python.md"
+
+
+def test_the_block_trains_predicts_and_saves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+
+    exec(compile(block, str(PAGE), "exec"), names)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in lines] == ["epoch 1", "epoch 2", "epoch 3"]
+    assert names["fitted"].history[-1].valid.auc.value() > 0.95
+    assert names["scores"].shape == (400, 1)
+    assert (tmp_path / "model" / "manifest.json").is_file()
