@@ -23,7 +23,6 @@ from psrt.pserver.checkpoints import (
     files_by_cut,
     find_cut,
 )
-from psrt.pserver.decisions import JobIdentity
 from psrt.pserver.eviction import Upkeep
 from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.cut_requests import outcome_of
@@ -171,7 +170,6 @@ def cutting_at(
         return RefusesParts(reports)
 
     calls = CutCalls(Settings(directory), None, 7 + index, tables, upkeep, clock, crashes, connect)
-    job = JobIdentity("job", "plan", 1, Async())
     calls.joined([(e, 7 + i) for i, e in enumerate(ENDPOINTS)], lambda: 1)
     return calls
 
