@@ -15,10 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import click
+from click.shell_completion import CompletionItem
 
+import psrt as package
 from psrt.cli.options import dashed
 from psrt.config.older_flags import instead_of
 from psrt.core.errors import ConfigError, ErrorCode, InternalError, PsrtError
+from psrt.core.hints import did_you_mean
 
 INTERRUPTED = 130
 _EPILOG = """\b
@@ -110,6 +113,24 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(where.module), where.attribute)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names of commands with their lines, then flags; imports no command."""
+        named = [
+            CompletionItem(name, help=command.help)
+            for name, command in SUBCOMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return named + click.Command.shell_complete(self, ctx, incomplete)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.get_command(ctx, dashed(args[0]))
+        if known is None and not args[0].startswith("-") and not ctx.resilient_parsing:
+            near = did_you_mean(args[0], SUBCOMMANDS, "psrt --help lists the commands.")
+            raise click.UsageError(f"psrt has no command {args[0]!r}. {near}", ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.help) for name, command in SUBCOMMANDS.items()])
@@ -120,6 +141,7 @@ class LazyGroup(click.Group):
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "token_normalize_func": dashed},
 )
+@click.version_option(package.__version__, message="psrt %(version)s")
 def psrt() -> None:
     """psrt, a parameter-server cluster runtime.
 

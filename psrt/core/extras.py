@@ -32,5 +32,5 @@ def missing(module: str, extra: str, what: str) -> ConfigError:
     """Return the error for a package that `what` needs."""
     return ConfigError(
         f"{what} needs the Python package {module.partition('.')[0]!r}, which is not installed.",
-        hint=f"Install psrt[{extra}] from a checkout of psrt: pip install '.[{extra}]'.",
+        hint=f"Install psrt-cluster[{extra}] from a checkout of psrt: pip install '.[{extra}]'.",
     )

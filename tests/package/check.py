@@ -28,7 +28,7 @@ TRAINED = 3
 
 def check_files(dist: Path) -> None:
     """Compare a wheel's files with those of psrt/ in this checkout."""
-    (wheel,) = dist.glob("psrt-*.whl")
+    (wheel,) = dist.glob("psrt_cluster-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     present = {str(path.relative_to(ROOT)) for path in files_below(ROOT / "psrt")}
@@ -60,7 +60,7 @@ def check_version(programs: Path, environment: Mapping[str, str], directory: str
     """One version in the module, in the command and in the metadata, none from the checkout."""
     script = (
         "import psrt, importlib.metadata as m;"
-        "print(psrt.__file__, psrt.__version__, m.version('psrt'))"
+        "print(psrt.__file__, psrt.__version__, m.version('psrt-cluster'))"
     )
     python = [programs / "python", "-c", script]
     where, *versions = output_of(python, environment, directory).split()

@@ -16,6 +16,7 @@ from tests.sim.scenario import (
     drawn,
     durable,
     early,
+    interrupted,
     with_backups,
     with_deltas,
 )
@@ -56,9 +57,10 @@ KINDS = {
     "plain": Kind(25, list(MODES), _plain(drawn)),
     "durable": Kind(15, list(MODES), _plain(durable)),
     "early": Kind(10, list(MODES), _plain(early)),
-    "deltas": Kind(20, list(MODES), _plain(with_deltas)),
-    "backups": Kind(15, PAIRED_MODES, _plain(with_backups)),
+    "deltas": Kind(15, list(MODES), _plain(with_deltas)),
+    "backups": Kind(10, PAIRED_MODES, _plain(with_backups)),
     "resizes": Kind(15, PAIRED_MODES, _resizes),
+    "interrupted": Kind(10, list(MODES), _plain(interrupted)),
 }
 
 

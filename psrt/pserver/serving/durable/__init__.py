@@ -2,6 +2,7 @@
 
 In reading order:
 
+    part_facts    the state of a pserver outside its tables
     delta_writer  local cuts of a durable job, written now and then
     served_file   the file by which a killed pserver recovers
     durability    what is durable, as replies name it
@@ -9,7 +10,8 @@ In reading order:
 """
 
 from psrt.pserver.serving.durable.durability import Durability
+from psrt.pserver.serving.durable.part_facts import part_facts
 from psrt.pserver.serving.durable.part_source import PartSource
 from psrt.pserver.serving.durable.served_file import beginning_with
 
-__all__ = ["Durability", "PartSource", "beginning_with"]
+__all__ = ["Durability", "PartSource", "beginning_with", "part_facts"]
