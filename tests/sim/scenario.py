@@ -228,7 +228,8 @@ def with_deltas(seed: int, mode: str | None = None) -> Scenario:
 
 
 def early(seed: int, mode: str | None = None) -> Scenario:
-    """A durable job whose pservers are killed when it has hardly begun, also both at once.
+    """A durable job whose pservers are killed when it has hardly begun, also both at once, or with
+    all trainers.
 
     They may be killed again later. Its other faults are those that `durable` or `with_deltas` give.
     """
@@ -243,6 +244,13 @@ def early(seed: int, mode: str | None = None) -> Scenario:
         Strike(round(draw.uniform(0.1, 2.0), 4), ProcessFault.KILL, name, 0.3)
         for name in names[: draw.choice([0, 0, 1])]
     ]
+    is_geo = other.mode.startswith("geo")  # processes have rows of their own, also lost ones
+    if draw.random() < 0.2 and not is_geo:  # the whole job, which begins anew
+        trainers = [f"trainer {number}" for number in range(len(other.steps))]
+        kills = [
+            Strike(at_s, ProcessFault.KILL, name, round(draw.uniform(0.05, 1.0), 2))
+            for name in ("pserver 0", "pserver 1", *trainers)
+        ]
     return replace(
         other,
         strikes=(*kills, *again, *(other.strikes[-1:] if draw.random() < 0.3 else ())),

@@ -27,6 +27,7 @@ FOUND = [
     ("resizes", "ssp", 30011564),
     ("resizes", "async", 30013304),
     ("backups", "sync-abort", 60001369),
+    ("early", None, 78),
 ]
 
 

@@ -90,6 +90,7 @@ class JobCalls:
                 for client, hello in zip(self._clients, hellos, strict=True)
             ],
             predecessor=max(hello.held_by for hello in hellos),
+            begins_anew=all(hello.held_is_new for hello in hellos if hello.held_by),
         )
         if self.durable is not None:
             self.durable.begin(self._rejoin)

@@ -51,10 +51,18 @@ class Joining(ABC):
         members = self.members_of_job(trainer)
         self.raise_if_aborted()
         self.resizing.check()
-        self.recovery.check_successor(trainer, incarnation)
+        has_attended = members.member(trainer).incarnation == incarnation
+        may_begin = self.is_new(trainer, incarnation)
+        if not (may_begin or (has_attended and self.recovery.is_beginning)):
+            self.recovery.check_successor(trainer, incarnation)
         replaces = members.attend(trainer, incarnation, now)
         self._departures.schedule(now)
-        return self._replaced(trainer) if replaces else []
+        return self._replaced(trainer) if replaces and not may_begin else []
+
+    def is_new(self, trainer: int, incarnation: int) -> bool:
+        """True if this pserver has no push of the process that holds the place of a trainer."""
+        has_called = self.members.member(trainer).has_called
+        return not has_called and self.recovery.waits_for_another(trainer, incarnation)
 
     def called(self, trainer: int, incarnation: int, now: float) -> JobIdentity:
         """Record a call that waits for no other trainer; return the job."""
@@ -70,15 +78,18 @@ class Joining(ABC):
         now: float,
         predecessor: int = 0,
         begins: bool = False,
+        begins_anew: bool = False,
     ) -> JobIdentity:
         """Record a REGISTER of a trainer that found these `pservers`, incarnations by endpoint.
 
-        `predecessor` is the process that it replaces at any of them. It `begins` if it has not
-        pushed to this one yet.
+        `predecessor` is the process that it replaces at any of them; it `begins_anew` if none has a
+        push of that one. It `begins` if it has not pushed to this one yet.
         """
         job = self.called(trainer, incarnation, now)
         self.pservers.check_same(pservers, trainer)
-        self.recovery.check_predecessor(self.members, trainer, predecessor)
+        if not (predecessor and begins_anew):
+            self.recovery.check_successor(trainer, incarnation)
+            self.recovery.check_predecessor(self.members, trainer, predecessor)
         if begins:
             self.recovery.begins(trainer)
         return job

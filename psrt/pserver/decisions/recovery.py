@@ -21,11 +21,15 @@ from psrt.pserver.decisions.membership import Membership
 class Recovery:
     """The `awaited` trainers with their incarnations; empty in a pserver that was never killed.
 
-    `cut` is the newest one that is in the state it goes on from; local cuts may be behind it.
+    `cut` is the newest one that is in the state it goes on from; local cuts may be behind it. If it
+    `is_beginning` there is none: it goes on from the beginning of its job, without any push.
     """
 
-    def __init__(self, awaited: Mapping[int, int] | None = None, cut: int = 0) -> None:
+    def __init__(
+        self, awaited: Mapping[int, int] | None = None, cut: int = 0, is_beginning: bool = False
+    ) -> None:
         self.is_recovered = awaited is not None
+        self.is_beginning = is_beginning
         self._cut = cut
         self._awaited = dict(awaited or {})
         self._given_up: dict[int, int] = {}  # incarnations whose pushes did not come again
@@ -80,6 +84,14 @@ class Recovery:
         missing = self._given_up | self._awaited
         if missing.get(trainer, incarnation) != incarnation:
             raise pushes_lost(trainer)
+
+    def waits_for_another(self, trainer: int, incarnation: int) -> bool:
+        """True if all that is known of the process of a trainer is that it joined at the beginning.
+
+        All processes of the job may have been killed then: `incarnation` may attend, and says in
+        REGISTER whether a pserver has pushes of that one.
+        """
+        return self.is_beginning and self._awaited.get(trainer, incarnation) != incarnation
 
     def check_predecessor(self, members: Membership, trainer: int, predecessor: int) -> None:
         """Raise `JobError` if this pserver has not met the process that `trainer` replaces.

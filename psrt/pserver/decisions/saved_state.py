@@ -46,7 +46,10 @@ def dump(state: PserverState, cut: int) -> dict[str, Any]:
 
 
 def restore(state: PserverState, saved: Mapping[str, Any], now: float) -> JobIdentity:
-    """Continue with a state that `dump` returned; `state` is new. Returns the job."""
+    """Continue with a state that `dump` returned; `state` is new. Returns the job.
+
+    A state that `is_beginning` is that of a job before the first push.
+    """
     facts = saved["job"]
     mode = from_plain(facts["mode"])
     job = JobIdentity(facts["id"], facts["plan_hash"], facts["trainers"], mode)
@@ -65,7 +68,7 @@ def restore(state: PserverState, saved: Mapping[str, Any], now: float) -> JobIde
     state.cuts.restore(saved["cut"])
     running = (m for m in state.members.members if m.state is MemberState.RUNNING)
     awaited = {member.trainer: member.incarnation for member in running}
-    state.recovery = Recovery(awaited, saved["cut"])
+    state.recovery = Recovery(awaited, saved["cut"], saved.get("is_beginning", False))
     state.recovered(now)
     return job
 

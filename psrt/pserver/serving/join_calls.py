@@ -68,6 +68,8 @@ class JoinCalls:
             )
             members = self._runner.ask(lambda state, now: state.members)
             reply.hello_reply.held_by = members.held_by(*caller_of(header))
+            is_new = self._runner.ask(lambda state, now: state.is_new(*caller_of(header)))
+            reply.hello_reply.held_is_new = is_new
             reply.round = self._runner.ask(lambda state, now: state.open_round)
         return Message(reply)
 
@@ -110,7 +112,7 @@ class JoinCalls:
         replaces = header.register.predecessor
         job = self._runner.ask(
             lambda state, now: state.register(
-                *caller_of(header), dict(found), now, replaces, begins
+                *caller_of(header), dict(found), now, replaces, begins, header.register.begins_anew
             )
         )
         report = self._open_warm_start(header.register, job)
@@ -147,6 +149,8 @@ class JoinCalls:
         self._runner.ask(self._cuts.durability.recovered)
         if recovered.warm_start and self._cuts.begins_with is None:
             self._warm.open(recovered.warm_start, recovered.parameters)
+        if recovered.is_beginning:
+            self._tables.processes_before = recovered.process
         self.create(recovered.specs, job)
 
     def _begin_from(self, number: int) -> None:

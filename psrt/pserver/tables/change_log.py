@@ -49,6 +49,13 @@ class ChangeLog:
         self._limit = self._least = least_ids
         self._acknowledged: dict[int, int] = {}
 
+    @classmethod
+    def behind(cls, processes: int) -> ChangeLog:
+        """An empty log, whose positions are behind those of so many processes that were killed."""
+        log = cls()
+        log.start = log.end = 1 + processes * _FAR
+        return log
+
     def __len__(self) -> int:
         """The number of ids in the log, repeated ones included."""
         return self._size

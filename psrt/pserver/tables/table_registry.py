@@ -32,7 +32,8 @@ class TableRegistry:
     `loading` are the tables whose values are still being read: nobody uses them meanwhile.
     `stripes` is the number of stripes of each sparse table, `hours` the time since 1970.
     `preallocator` allocates memory ahead of their rows, `helpers` take part in large requests.
-    All tables have `limit_bytes` together.
+    All tables have `limit_bytes` together. Change logs begin behind those of `processes_before`,
+    which served new tables before and were killed.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class TableRegistry:
         self._helpers = helpers
         self._tables: dict[str, Table] = {}
         self.loading: frozenset[str] = frozenset()
+        self.processes_before = 0
         self._registering = threading.Lock()
         self.limit = MemoryLimit(limit_bytes, lambda: _bytes_of(self._tables.values()))
 
@@ -148,7 +150,7 @@ class TableRegistry:
                 return DenseTable(spec, compensation, self._helpers)
             if spec.growth is not None:
                 return TwoPartTable(spec, self._stripes, *self._shared)
-            log = ChangeLog() if logs_changes else None
+            log = ChangeLog.behind(self.processes_before) if logs_changes else None
             return SparseTable(spec, self._stripes, log, *self._shared)
         except (MemoryError, OSError, ValueError) as error:
             raise TableError(

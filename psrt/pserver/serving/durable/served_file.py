@@ -54,7 +54,7 @@ class ServedFile:
             running = [_running(member) for member in members()]
             if running != self._members:
                 self._members = running
-                state = self._began["state"] | {"members": running}
+                state = self._began["state"] | {"members": running, "is_beginning": True}
                 began = self._began | {"state": state}
                 served_job.record(self._directory, self._name, self._incarnation, began)
 

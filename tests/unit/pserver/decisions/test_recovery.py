@@ -285,3 +285,60 @@ def test_a_successor_is_refused_of_a_trainer_that_was_given_up_before_it_had_sen
 
     with pytest.raises(JobError, match=r"trainer 1 was replaced before .* are lost"):
         again.attend(1, 777, 80.0)
+
+
+def at_the_beginning(mode: CommunicationMode) -> PserverState:
+    """A pserver that was killed before anything was durable; trainers 100 and 101 had joined it."""
+    again, saved = PserverState(WAIT_S, is_gone=lambda trainer, incarnation: None), state_of(mode)
+    restore(again, {**json.loads(json.dumps(dump(saved, cut=0))), "is_beginning": True}, 0.0)
+    return again
+
+
+def join_anew(state: PserverState, incarnation: int, begins_anew: bool) -> None:
+    """Let a new process join as trainer 0, which has found process 100 in its place."""
+    job = state.job
+    assert job is not None
+    state.hello(0, incarnation, job, 0.0)
+    assert state.attend(0, incarnation, 0.0) == []
+    assert state.attend(0, incarnation, 0.0) == []  # REGISTER does so again
+    state.register(0, incarnation, {"a:1": 7}, 0.0, 100, begins=True, begins_anew=begins_anew)
+
+
+@pytest.mark.parametrize("mode", [Async(), Sync(on_trainer_loss="abort")])
+def test_after_the_end_of_a_whole_job_at_its_beginning_new_trainers_begin_it_anew(
+    mode: CommunicationMode,
+) -> None:
+    state = at_the_beginning(mode)
+    assert state.is_new(0, 200)
+
+    join_anew(state, 200, begins_anew=True)
+
+    assert state.recovery.missing == [1]
+    assert state.aborted is None
+    assert not state.is_new(0, 200)
+
+
+def test_a_new_trainer_is_refused_at_the_beginning_if_another_pserver_has_pushes() -> None:
+    state = at_the_beginning(Async())
+
+    with pytest.raises(JobError, match="they are lost"):
+        join_anew(state, 200, begins_anew=False)
+
+    assert not state.is_new(0, 201)
+    job = state.job
+    assert job is not None
+    state.hello(0, 201, job, 0.0)
+    with pytest.raises(JobError, match="they are lost"):
+        state.attend(0, 201, 0.0)
+
+
+def test_a_new_trainer_is_refused_while_its_predecessor_sends_pushes_again() -> None:
+    state = at_the_beginning(Async())
+    rejoin(state, 0)
+
+    assert not state.is_new(0, 200)
+    job = state.job
+    assert job is not None
+    state.hello(0, 200, job, 0.0)
+    with pytest.raises(JobError, match="they are lost"):
+        state.attend(0, 200, 0.0)

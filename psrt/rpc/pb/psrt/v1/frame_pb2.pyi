@@ -151,13 +151,14 @@ class Hello(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., plan_hash: _Optional[str] = ..., trainers: _Optional[int] = ..., mode: _Optional[str] = ..., software: _Optional[str] = ..., run: _Optional[str] = ..., durability: _Optional[str] = ..., plan: _Optional[str] = ...) -> None: ...
 
 class HelloReply(_message.Message):
-    __slots__ = ("data_endpoints", "unix_path", "host_id", "incarnation", "process", "held_by", "software", "makes_cuts", "shared_bytes")
+    __slots__ = ("data_endpoints", "unix_path", "host_id", "incarnation", "process", "held_by", "held_is_new", "software", "makes_cuts", "shared_bytes")
     DATA_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
     UNIX_PATH_FIELD_NUMBER: _ClassVar[int]
     HOST_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     PROCESS_FIELD_NUMBER: _ClassVar[int]
     HELD_BY_FIELD_NUMBER: _ClassVar[int]
+    HELD_IS_NEW_FIELD_NUMBER: _ClassVar[int]
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
     MAKES_CUTS_FIELD_NUMBER: _ClassVar[int]
     SHARED_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -167,16 +168,18 @@ class HelloReply(_message.Message):
     incarnation: int
     process: int
     held_by: int
+    held_is_new: bool
     software: str
     makes_cuts: bool
     shared_bytes: int
-    def __init__(self, data_endpoints: _Optional[_Iterable[str]] = ..., unix_path: _Optional[str] = ..., host_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., process: _Optional[int] = ..., held_by: _Optional[int] = ..., software: _Optional[str] = ..., makes_cuts: _Optional[bool] = ..., shared_bytes: _Optional[int] = ...) -> None: ...
+    def __init__(self, data_endpoints: _Optional[_Iterable[str]] = ..., unix_path: _Optional[str] = ..., host_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., process: _Optional[int] = ..., held_by: _Optional[int] = ..., held_is_new: _Optional[bool] = ..., software: _Optional[str] = ..., makes_cuts: _Optional[bool] = ..., shared_bytes: _Optional[int] = ...) -> None: ...
 
 class Register(_message.Message):
-    __slots__ = ("specs", "pservers", "predecessor", "warm_start", "parameters", "report", "lineage")
+    __slots__ = ("specs", "pservers", "predecessor", "begins_anew", "warm_start", "parameters", "report", "lineage")
     SPECS_FIELD_NUMBER: _ClassVar[int]
     PSERVERS_FIELD_NUMBER: _ClassVar[int]
     PREDECESSOR_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_ANEW_FIELD_NUMBER: _ClassVar[int]
     WARM_START_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     REPORT_FIELD_NUMBER: _ClassVar[int]
@@ -184,11 +187,12 @@ class Register(_message.Message):
     specs: _containers.RepeatedScalarFieldContainer[str]
     pservers: _containers.RepeatedCompositeFieldContainer[PserverProcess]
     predecessor: int
+    begins_anew: bool
     warm_start: str
     parameters: _containers.RepeatedScalarFieldContainer[str]
     report: str
     lineage: Lineage
-    def __init__(self, specs: _Optional[_Iterable[str]] = ..., pservers: _Optional[_Iterable[_Union[PserverProcess, _Mapping]]] = ..., predecessor: _Optional[int] = ..., warm_start: _Optional[str] = ..., parameters: _Optional[_Iterable[str]] = ..., report: _Optional[str] = ..., lineage: _Optional[_Union[Lineage, _Mapping]] = ...) -> None: ...
+    def __init__(self, specs: _Optional[_Iterable[str]] = ..., pservers: _Optional[_Iterable[_Union[PserverProcess, _Mapping]]] = ..., predecessor: _Optional[int] = ..., begins_anew: _Optional[bool] = ..., warm_start: _Optional[str] = ..., parameters: _Optional[_Iterable[str]] = ..., report: _Optional[str] = ..., lineage: _Optional[_Union[Lineage, _Mapping]] = ...) -> None: ...
 
 class Lineage(_message.Message):
     __slots__ = ("origin", "settled", "position", "following", "bucket", "covered", "completed", "keeps_reads", "ended")
