@@ -11,6 +11,7 @@
 `--update-frequency` is the number of steps between two exchanges of geo; its peer uses 400, too.
 With `--durability` cut or delta, pservers write cuts every 30 s to a temporary directory. Steps are
 marked as `psrt trainer` marks them, so that a successor can go on; `--no-marks` leaves it out.
+Without gemm (`--no-gemm`) a run is shorter, and lacks the figures of matrix products.
 With `--observed` all processes serve metrics, which somebody reads, and write JSON logs.
 
     examples_per_s           total of all trainers after 20 warm-up steps
@@ -267,6 +268,7 @@ if __name__ == "__main__":
     parser.add_argument("--scheduling", choices=SCHEDULING, default=None)
     parser.add_argument("--update-frequency", type=int, default=400, metavar="STEPS")
     parser.add_argument("--durability", choices=("none", "cut", "delta", "replica"), default="none")
+    parser.add_argument("--no-gemm", action="store_true")
     parser.add_argument("--no-marks", action="store_true")
     parser.add_argument("--observed", action="store_true")
     parser.add_argument("--no-gemm", action="store_true")

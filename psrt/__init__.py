@@ -32,6 +32,7 @@ from psrt.core.tensors import Ragged, SelectedRows
 from psrt.graph import clip, initializer, layers, optimizer, regularizer, tables
 from psrt.graph.builder import Param, program
 from psrt.graph.model import Model
+from psrt.graph.names import unknown_name
 from psrt.graph.program import Program
 
 if TYPE_CHECKING:
@@ -83,4 +84,6 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"psrt.{name}")
     if name in _MODULE_OF:
         return getattr(importlib.import_module(_MODULE_OF[name]), name)
-    raise AttributeError(f"module 'psrt' has no attribute {name!r}")
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise unknown_name("psrt", "name", name, __all__)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import harness
+from benchmarks.measuring.processes import cpu_s
 from benchmarks.recovery.phases import TrainerTimes
 from psrt.core.clock import MonotonicClock
 from psrt.core.errors import PsrtError
@@ -86,6 +87,11 @@ class TrainingCluster:
     def newest(self) -> int:
         """The number of the newest complete cut, 0 = none."""
         return max(complete_cuts(self.cuts), default=0)
+
+    def cpu_s(self) -> float:
+        """CPU seconds of all processes since their start."""
+        found = self._cluster.processes if self._cluster is not None else []
+        return sum(cpu_s(each.pid) for each in found)
 
     def await_cut(self, number: int) -> None:
         self.wait_for(lambda: self.newest >= number, f"cut {number}")

@@ -21,6 +21,7 @@ import psrt as package
 from psrt.cli.options import dashed
 from psrt.config.older_flags import instead_of
 from psrt.core.errors import ConfigError, ErrorCode, InternalError, PsrtError
+from psrt.core.hints import did_you_mean
 
 INTERRUPTED = 130
 _EPILOG = """\b
@@ -120,6 +121,15 @@ class LazyGroup(click.Group):
             if name.startswith(incomplete)
         ]
         return named + click.Command.shell_complete(self, ctx, incomplete)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.get_command(ctx, dashed(args[0]))
+        if known is None and not args[0].startswith("-") and not ctx.resilient_parsing:
+            near = did_you_mean(args[0], SUBCOMMANDS, "psrt --help lists the commands.")
+            raise click.UsageError(f"psrt has no command {args[0]!r}. {near}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -51,7 +51,10 @@ def read_toml(path: str) -> TomlFile:
             f"{path}: cannot be read: {error.strerror}.", hint="Check the path of the TOML file."
         ) from error
     except ValueError as error:  # TOMLDecodeError, or bytes that are not UTF-8
-        raise ConfigError(f"{path}: not a TOML file: {error}.") from error
+        raise ConfigError(
+            f"{path}: not a TOML file: {error}.",
+            hint='Values are written as name = "text", count = 3, list = ["a", "b"], flag = true.',
+        ) from error
     for section, table in parsed.items():
         _check_table(path, section, table)
     return TomlFile(path, parsed)

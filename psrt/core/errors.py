@@ -178,6 +178,10 @@ class ProgramError(PsrtError):
     default_code = ErrorCode.PROGRAM_INVALID
 
 
+class UnknownNameError(ProgramError, AttributeError):
+    """A public module has no such name. `hasattr` returns False, as this is an `AttributeError`."""
+
+
 class DataError(PsrtError):
     default_code = ErrorCode.DATA_MALFORMED
 

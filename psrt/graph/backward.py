@@ -13,6 +13,7 @@ from typing import Any
 
 from psrt.core.errors import ProgramError
 from psrt.graph.gradients import BEFORE, RULES, gradient_type
+from psrt.graph.names import user_line
 from psrt.graph.program import Op, Program, Var, gradient_name
 
 _START = "loss_gradient"
@@ -32,7 +33,8 @@ def append_backward(program: Program, loss: Var) -> dict[str, str]:
         )
     if loss.shape != ():
         raise ProgramError(
-            f"The loss {loss.name} has shape {loss.shape}, so it has no single gradient.",
+            f"The loss {loss.name}, minimized at {user_line()}, has shape {loss.shape}, so it has "
+            "no single gradient.",
             hint="Reduce it with layers.mean or layers.reduce_sum.",
         )
     backward = _Backward(program, loss.name)

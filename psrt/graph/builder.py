@@ -7,8 +7,6 @@ parameters, appends ops, and turns every misfit into an error that names all of 
 
 from __future__ import annotations
 
-import os
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,11 +19,11 @@ from psrt.core.specs import DEFAULT_OPTIONS, option_problems
 from psrt.core.types import Shape
 from psrt.graph.arguments import ArgumentChecks, shown
 from psrt.graph.initializer import AnyInitializer, resolve
+from psrt.graph.names import user_line
 from psrt.graph.ops import OPS, Mismatch, OpCall, TensorType
 from psrt.graph.param import Param, param_problems
 from psrt.graph.program import Kind, Op, Parameter, Program, Var, seed_of
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _current: ContextVar[Builder | None] = ContextVar("psrt_builder", default=None)
 
 Vars: TypeAlias = Var | Sequence[Var]
@@ -89,14 +87,6 @@ def current_builder(caller: str) -> Builder:
             hint="Call it inside `with psrt.program():`.",
         )
     return builder
-
-
-def user_line() -> str:
-    """Return `file.py:12` of the nearest caller outside psrt."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
-    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
 class Layer(ArgumentChecks):
@@ -228,7 +218,8 @@ class Layer(ArgumentChecks):
         try:
             return OPS[type].types_of(call)
         except Mismatch as mismatch:
-            raise self.error(str(mismatch), code=ErrorCode.SHAPE_MISMATCH) from None
+            hint = f"docs/reference/layers.md has the shapes that psrt.layers.{self.kind} takes."
+            raise self.error(str(mismatch), hint, ErrorCode.SHAPE_MISMATCH) from None
         except (TypeError, ValueError, AttributeError, LookupError) as error:
             raise self.error(f"its arguments do not fit, {error}") from error
 
@@ -237,7 +228,11 @@ class Layer(ArgumentChecks):
         listed = tuple(given) if isinstance(given, Sequence) else (given,)
         for var in listed:
             if not isinstance(var, Var):
-                raise self.error(f"argument {argument} must be a var, not {var!r}")
+                raise self.error(
+                    f"argument {argument} must be a var, not {var!r}",
+                    "Give what a layer returned: layers.data for data, layers.fill_constant for a "
+                    "constant.",
+                )
             if self.program.vars.get(var.name) is not var:
                 raise self.error(f"argument {argument} is {var.name}, a var of another program")
         return listed
@@ -250,4 +245,4 @@ class Layer(ArgumentChecks):
         return self.var(free, found.shape, found.dtype, "temp", found.ragged)
 
 
-__all__ = ["Builder", "Layer", "Param", "Vars", "current_builder", "program", "user_line"]
+__all__ = ["Builder", "Layer", "Param", "Vars", "current_builder", "program"]

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from psrt.core.attributes import PlainFields
 from psrt.core.errors import ConfigError
+from psrt.graph.names import refuse_unknown
 
 
 @dataclass(frozen=True)
@@ -79,3 +80,6 @@ def check_clip(clip: Any) -> None:
 
 
 __all__ = ["ByGlobalNorm", "ByNorm", "ByValue", "Clip"]
+
+if not TYPE_CHECKING:  # type checkers report unknown names themselves
+    __getattr__ = refuse_unknown("psrt.clip", "clip", __all__)

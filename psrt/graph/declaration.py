@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from psrt.core import specs
+from psrt.core.errors import ConfigError
 from psrt.core.specs import LearningRate, check_formula, scaled, schedule_of
 from psrt.graph.backward import append_backward
 from psrt.graph.builder import current_builder
 from psrt.graph.clip import Clip
 from psrt.graph.clip_and_decay import append_clipping, append_regularization
+from psrt.graph.names import user_line
 from psrt.graph.param import Param
 from psrt.graph.program import Op, Program, Var
 from psrt.graph.regularizer import Regularizer
@@ -89,8 +91,11 @@ def declare(
     spec: specs.Optimizer, learning_rate: float | LearningRate, options: GradientOptions
 ) -> Declaration:
     """Make a declaration; raises `ConfigError` for numbers the formula does not allow."""
-    check_formula("optimizer", spec, specs.Optimizer)
-    return Declaration(spec, schedule_of(learning_rate), **options)
+    try:
+        check_formula("optimizer", spec, specs.Optimizer)
+        return Declaration(spec, schedule_of(learning_rate), **options)
+    except ConfigError as error:
+        raise ConfigError(f"{user_line()}: {error.message}", hint=error.hint) from error
 
 
 __all__ = ["Declaration", "GradientOptions", "declare"]

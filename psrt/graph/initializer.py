@@ -13,10 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from psrt.core.specs import Constant, Initializer, Normal, TruncatedNormal, Uniform
 from psrt.core.types import Shape
+from psrt.graph.names import refuse_unknown
 
 
 @dataclass(frozen=True)
@@ -78,3 +79,6 @@ def _of_fans(fans: int, uniform: bool) -> Initializer:
 
 
 __all__ = ["Constant", "Msra", "Normal", "TruncatedNormal", "Uniform", "Xavier"]
+
+if not TYPE_CHECKING:  # type checkers report unknown names themselves
+    __getattr__ = refuse_unknown("psrt.initializer", "initializer", __all__)

@@ -11,7 +11,7 @@ the update. `psrt.core.specs.optimizers` and `psrt.core.specs.schedules` give th
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from psrt.core import specs
 from psrt.core.specs import (
@@ -27,6 +27,7 @@ from psrt.core.specs import (
     Warmup,
 )
 from psrt.graph.declaration import Declaration, GradientOptions, declare
+from psrt.graph.names import refuse_unknown
 
 
 def Sgd(learning_rate: float | LearningRate, **options: Unpack[GradientOptions]) -> Declaration:
@@ -234,3 +235,6 @@ __all__ += ["CtrAdagrad", "CtrAdam", "CtrSgd", "CtrSharedAdam", "CtrStdAdagrad",
 __all__ += ["Declaration", "ExponentialDecay", "Ftrl", "InverseTimeDecay", "Lamb", "LarsMomentum"]
 __all__ += ["Momentum", "NaturalExpDecay", "NoamDecay", "PiecewiseDecay", "PolynomialDecay"]
 __all__ += ["RmsProp", "Sgd", "Warmup"]
+
+if not TYPE_CHECKING:  # type checkers report unknown names themselves
+    __getattr__ = refuse_unknown("psrt.optimizer", "optimizer or schedule", __all__)

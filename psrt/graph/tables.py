@@ -11,6 +11,8 @@ Defaults and limits: docs/reference/tables.md.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from psrt.core.specs import (
     CountFilter,
     Growth,
@@ -20,6 +22,10 @@ from psrt.core.specs import (
     ShowClick,
     TableOptions,
 )
+from psrt.graph.names import refuse_unknown
 
 __all__ = ["CountFilter", "Growth", "Lifecycle", "Probability", "Score", "ShowClick"]
 __all__ += ["TableOptions"]
+
+if not TYPE_CHECKING:  # type checkers report unknown names themselves
+    __getattr__ = refuse_unknown("psrt.tables", "option", __all__)

@@ -6,6 +6,7 @@ plan_text  a plan as text, for people
 brought    files that go to hosts
 hosts      hosts, slots, and the host of each process
 outputs    directories, logs, and the report of the whole job
+run_directory  the directory of one launch
 supervise  decisions when a process ends
 ready_files  facts that pservers write for their launcher
 children   protocols of a child and of an engine

@@ -12,6 +12,7 @@ table_options   options of a sparse table in addition to its shape and optimizer
 table_specs     tables: the contract between trainers and pservers
 warm_starts     a warm start: the source of first values, and rules that map names
 canonical       specs as plain data and as JSON
+plan_texts      differences of two partition plans, for messages
 formula_rules   legal numbers of optimizers, initializers and regularizers
 rates           the learning rate of a step, as plain functions of a schedule
 """
@@ -48,6 +49,7 @@ from psrt.core.specs.optimizers import (
     scales_by_shows,
     without_show_scale,
 )
+from psrt.core.specs.plan_texts import plan_differences, text_of
 from psrt.core.specs.policy_rules import (
     admission_problems,
     growth_problems,
@@ -96,6 +98,8 @@ __all__ += ["Sgd", "ShowClick", "SparseTableSpec", "Ssp", "Sync", "TableOptions"
 __all__ += ["TruncatedNormal", "Uniform", "Warmup", "admission_problems", "check_formula"]
 __all__ += ["check_schedule", "differences", "formula_problems", "from_json", "from_plain"]
 __all__ += ["growth_problems", "is_float32", "lifecycle_problems", "moves_all_rows"]
-__all__ += ["number_problems", "optimizer_problems", "option_problems", "rate_at", "scaled"]
-__all__ += ["scales_by_shows", "schedule_of", "score_problems", "to_json", "to_plain"]
+__all__ += ["number_problems", "optimizer_problems", "option_problems", "plan_differences"]
+__all__ += ["rate_at", "scaled"]
+__all__ += ["scales_by_shows", "schedule_of", "score_problems", "text_of", "to_json"]
+__all__ += ["to_plain"]
 __all__ += ["WARM_STATES", "WarmRule", "WarmStart", "without_show_scale"]

@@ -57,6 +57,10 @@ def rate_at(schedule: LearningRate, step: int) -> float:
             assert_never(schedule)
 
 
+_RATE = "Correct the schedule where the optimizer is declared."
+_RATE_AS_TEXT = "Give a number, without quotes: learning_rate=0.1."
+
+
 def schedule_of(rate: Any) -> LearningRate:
     """Return the checked schedule of a learning rate, which is a number or a schedule."""
     given = plain(rate)
@@ -73,7 +77,7 @@ def check_schedule(schedule: object) -> None:
     if problem:
         raise ConfigError(
             f"learning rate {schedule!r} is not usable: {problem}.",
-            hint="Correct the schedule where the optimizer is declared.",
+            hint=_RATE_AS_TEXT if isinstance(schedule, str) else _RATE,
         )
 
 

@@ -27,6 +27,7 @@ from psrt.data.formats.formats import (
     RowGroupFormat,
     TextFormat,
     format_named,
+    options_of,
 )
 from psrt.data.formats.libsvm import libsvm_error
 from psrt.data.formats.multislot import BatchParser, malformed, number_at, shown_at
@@ -34,4 +35,5 @@ from psrt.data.formats.rebatching import Rebatcher, joined
 
 __all__ = ["DTYPES", "BatchParser", "DelimitedFormat", "Format", "MultiSlotFormat", "Parser"]
 __all__ += ["Rebatcher", "RowGroup", "RowGroupFormat", "TextFormat", "format_named", "joined"]
-__all__ += ["layout_of", "libsvm_error", "malformed", "number_at", "shown_at"]
+__all__ += ["layout_of", "libsvm_error", "malformed", "number_at", "options_of"]
+__all__ += ["shown_at"]

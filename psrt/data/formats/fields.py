@@ -112,7 +112,9 @@ def check_cells(field: Field) -> None:
     if not field.separator and field.slot.size not in (None, len(field.columns)):
         raise ConfigError(
             f"data.columns.{field.slot.name}: expected {field.slot.size} columns, or one with a "
-            f"separator, found {len(field.columns)}."
+            f"separator, found {len(field.columns)}.",
+            hint=f'Add {field.slot.name} = ["first", "second", …] to [data.columns], the names of '
+            "its columns, or their numbers from 0.",
         )
 
 

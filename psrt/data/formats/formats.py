@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from psrt.config.sections import DATA_FORMATS
 from psrt.core.errors import ConfigError
+from psrt.core.hints import did_you_mean
 from psrt.core.types import U8
 from psrt.data.formats.arrow import ArrowFormat, ParquetFormat
 from psrt.data.formats.criteo_table import criteo_format
@@ -129,6 +130,19 @@ def options_of(name: str) -> list[str]:
     return list(signature(_MAKERS[name]).parameters)[1:]
 
 
+def _no_option(name: str, option: str, known: Sequence[str]) -> ConfigError:
+    if option == "columns":
+        others = [each for each in DATA_FORMATS if "columns" in options_of(each)]
+        return ConfigError(
+            f"[data.columns] is given, but data.format is {name!r}, whose files have no columns.",
+            hint=f'Add format = "csv" to [data], or another that has columns: {", ".join(others)}.',
+        )
+    has = f"It has: {', '.join(known) or 'none'}."
+    return ConfigError(
+        f"format {name} has no option {option!r}.", hint=did_you_mean(option, known, has)
+    )
+
+
 def format_named(
     name: str, slots: Sequence[Slot], options: Mapping[str, Any] | None = None, origin: str = ""
 ) -> Format:
@@ -144,10 +158,7 @@ def format_named(
         known = options_of(name)
         for option in options or {}:
             if option not in known:
-                raise ConfigError(
-                    f"format {name} has no option {option!r}.",
-                    hint=f"It has: {', '.join(known) or 'none'}.",
-                )
+                raise _no_option(name, option, known)
         return _MAKERS[name](slots, **(options or {}))
     except ConfigError as error:
         if not origin:

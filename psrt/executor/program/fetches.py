@@ -36,6 +36,7 @@ class Fetches:
     def __init__(self, built: Program, prepared: PreparedProgram) -> None:
         program = self._program = prepared.program
         self._built, self._lost = built, prepared.lost
+        self._updates = any(op.role == "optimize" for op in built.ops)
         self._role_of = {name: op.role for op in program.ops for name in op.writes()}
 
     def names_of(self, fetch: Fetch, roles: Sequence[Role]) -> list[str]:
@@ -44,6 +45,13 @@ class Fetches:
             raise ProgramError(
                 f"A run got the roles {roles!r}, so nothing was run.",
                 hint=f"Give some of {ROLES}, as a tuple.",
+            )
+        if "optimize" in roles and not self._updates:
+            raise ProgramError(
+                f"A run got the roles {tuple(roles)!r}, but the program has no updates: nothing "
+                "would be trained. Nothing was run.",
+                hint="Call minimize of an optimizer inside the program, such as "
+                "psrt.optimizer.Adagrad(0.05).minimize(loss).",
             )
         if fetch is None:
             return []

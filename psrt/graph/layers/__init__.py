@@ -10,6 +10,9 @@ By family: inputs · dense · elementwise · lookups · interactions · losses �
 metrics · math · norms · reductions · shapes · sequence · images · random · values.
 """
 
+from typing import TYPE_CHECKING
+
+from psrt.graph import names
 from psrt.graph.layers.dense import dot, fc, matmul, mul
 from psrt.graph.layers.elementwise import (
     elementwise_add,
@@ -147,3 +150,6 @@ __all__ += ["sign", "simple_img_conv_pool", "sin", "slice", "slot_embeddings", "
 __all__ += ["softmax", "softmax_with_cross_entropy", "softplus", "softsign", "split", "sqrt"]
 __all__ += ["square", "square_error_cost", "squeeze", "stack", "sums", "swish", "tanh", "topk"]
 __all__ += ["transpose", "unsqueeze", "unstack", "weighted_embedding", "zeros_like"]
+
+if not TYPE_CHECKING:  # type checkers report unknown names themselves
+    __getattr__ = names.refuse_unknown("psrt.layers", "layer", __all__)

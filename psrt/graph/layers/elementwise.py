@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from psrt.core.hints import did_you_mean
 from psrt.graph.builder import Layer
 from psrt.graph.ops import BY_NAME
 from psrt.graph.program import Var
@@ -18,7 +19,10 @@ def activate(layer: Layer, x: Var, act: str | None) -> Var:
     if act is None:
         return x
     if not isinstance(act, str) or act not in BY_NAME:
-        raise layer.error(f"argument act is {act!r}, psrt has {', '.join(BY_NAME)}")
+        known = f"psrt has {', '.join(BY_NAME)}."
+        raise layer.error(
+            f"argument act is {act!r}, no activation", did_you_mean(act, BY_NAME, known)
+        )
     return layer.op(act, {"x": x}, **BY_NAME[act])
 
 

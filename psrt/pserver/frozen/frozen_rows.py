@@ -52,6 +52,11 @@ class FrozenRows:
         return sum(each.saved for stripe in self._stripes for each in stripe.contents)
 
     @property
+    def size_bytes(self) -> int:
+        """About the bytes of all pages, before the first one is taken."""
+        return sum(each.size_bytes for stripe in self._stripes for each in stripe.contents)
+
+    @property
     def buffered_bytes(self) -> int:
         """Memory of copies that are not handed out yet; at most that of the rows changed."""
         return sum(each.buffered_bytes for stripe in self._stripes for each in stripe.contents)
@@ -143,6 +148,10 @@ class FrozenTwoParts:
     @property
     def saved_rows(self) -> int:
         return sum(part.saved_rows for part in self._parts)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(part.size_bytes for part in self._parts)
 
     @property
     def buffered_bytes(self) -> int:

@@ -1,5 +1,6 @@
 """Inputs of a training: the job, its batches and the rows they need.
 
+user_errors    hints for errors that Python raises in a job's own code
 program_file   a job's Python file: found, imported, its `build()` called
 table_changes  settings of sparse tables in a job file, applied to the program
 job            program, data vars of each table, layout of data files

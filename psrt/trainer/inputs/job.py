@@ -45,11 +45,7 @@ class Job:
                 "no pservers were named.",
                 hint="Give --endpoints host:port,host:port, the same on every trainer.",
             )
-        if not self.program.trained():
-            raise ConfigError(
-                f"the program of job {self.config.name} trains nothing.",
-                hint="Give psrt.Model an optimizer.",
-            )
+        self.check_trains()
         partition = self.config.partition
         return build_plan(
             self.program.parameters.values(),
@@ -60,6 +56,15 @@ class Job:
             dispatcher=dispatcher_named(partition.split_method),
             mode=self.config.communication,
         )
+
+    def check_trains(self) -> None:
+        """Raise `ConfigError` if the program has no parameter to train."""
+        if not self.program.trained():
+            raise ConfigError(
+                f"the program of job {self.config.name}, {self.config.program}, trains nothing: "
+                "its psrt.Model has no optimizer, and nothing else calls minimize.",
+                hint="Add optimizer=psrt.optimizer.Adagrad(0.05), or another, to psrt.Model.",
+            )
 
     def whole_tables(self) -> list[TableSpec]:
         """Return the specs of the trained parameters, neither sliced nor placed."""

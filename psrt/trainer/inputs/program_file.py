@@ -2,13 +2,15 @@
 
 Three failures have three messages, because they have three remedies: the file does not exist, it
 has no usable `build()`, or the user's own code raised; then the message names the user's line, not
-psrt's.
+psrt's. The folder of the file is first on `sys.path` from then on, as under `python FILE`, so it
+may import the files beside it.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import inspect
+import sys
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +18,8 @@ from types import ModuleType
 from typing import Any
 
 from psrt.core.errors import ConfigError, InternalError, ProgramError, PsrtError
+from psrt.core.hints import did_you_mean
+from psrt.trainer.inputs.user_errors import hint_for
 
 
 def load_build(path: Path) -> Callable[..., Any]:
@@ -35,9 +39,12 @@ def call_build(build: Callable[..., Any], params: Mapping[str, Any], path: Path)
     try:
         inspect.signature(build).bind(**params)
     except TypeError as error:
+        known = inspect.signature(build).parameters
+        has = f"The file declares build({', '.join(map(str, known.values()))})."
+        unknown = [name for name in params if name not in known]
         raise ConfigError(
             f"[job.params] does not fit build() of {path}: {error}.",
-            hint=f"The file declares build{inspect.signature(build)}.",
+            hint=f"{did_you_mean(unknown[0], known) if unknown else ''} {has}".strip(),
         ) from error
     return run_user_code(lambda: build(**params), path, "build()")
 
@@ -52,8 +59,15 @@ def run_user_code(call: Callable[[], Any], path: Path, doing: str) -> Any:
         raise ProgramError(
             f"{doing} of the job raised {type(error).__name__} at {_user_line(error, path)}: "
             f"{error}",
-            hint="This is the job's own code; `python -i` on the file shows the full traceback.",
+            hint=hint_for(error)
+            or "This is the job's own code; `python -i` on the file shows the full traceback.",
         ) from error
+
+
+def put_on_path(folder: Path) -> None:
+    """Let the job's program, and what it imports later, import the files of its folder."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
 
 
 def _import(path: Path) -> ModuleType:
@@ -67,6 +81,7 @@ def _import(path: Path) -> ModuleType:
         raise ConfigError(
             f"the job's program {path} is not a Python file.", hint="Name a .py file."
         )
+    put_on_path(path.resolve().parent)
     module = importlib.util.module_from_spec(spec)
     loader = spec.loader
     run_user_code(lambda: loader.exec_module(module), path, "importing the program")

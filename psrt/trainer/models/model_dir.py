@@ -108,12 +108,14 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def unreadable(path: Path, why: str) -> DataError:
+_DAMAGED = "Copy the directory again from where it was saved, or train and save the model again."
+_ABSENT = "Check the path: --save DIR of psrt trainer and psrt launch writes such a directory."
+
+
+def unreadable(path: Path, why: str, hint: str = _DAMAGED) -> DataError:
     """The error every reader of a model directory raises."""
     return DataError(
-        f"the saved model cannot be read: {path} {why}.",
-        code=ErrorCode.MODEL_UNREADABLE,
-        hint="Copy the directory again from where it was saved, or train and save the model again.",
+        f"the saved model cannot be read: {path} {why}.", code=ErrorCode.MODEL_UNREADABLE, hint=hint
     )
 
 
@@ -121,7 +123,7 @@ def read_manifest(directory: Path) -> Manifest:
     """Parse and check `manifest.json`; the files it names are not opened."""
     path = directory / MANIFEST
     if not directory.is_dir():
-        raise unreadable(directory, "is not a directory")
+        raise unreadable(directory, "is not a directory", _ABSENT)
     try:
         plain = json.loads(path.read_text())
     except OSError as error:

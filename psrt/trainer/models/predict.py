@@ -22,7 +22,7 @@ from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError, DataError, ErrorCode, PsrtError
 from psrt.core.hints import did_you_mean
 from psrt.core.types import Array
-from psrt.data.formats import Format, MultiSlotFormat, format_named
+from psrt.data.formats import Format, MultiSlotFormat, format_named, options_of
 from psrt.data.reading import QueueReader
 from psrt.data.slots import Batch, Slot, batch_rows, shaped
 from psrt.data.sources import STDIN, expand
@@ -66,13 +66,17 @@ def predict(
         jit.set_cache_dir(settings.cache_dir)
     predictor = load_inference_model(directory, settings.fetch or None)
     check_fetches(predictor)
-    slots = slots_of_files(predictor, settings.slots)
-    with threadpool_limits(settings.cpu_threads, user_api="blas"), output(settings.out) as file:
+    slots = slots_of_files(predictor, settings.slots, settings.job)
+    limits = threadpool_limits(settings.cpu_threads, user_api="blas")
+    with limits, output(settings.out) as file, naming_slots(slots, predictor.feeds):
         return _write(settings, predictor, _read(settings, slots, files, advance), file)
 
 
-def slots_of_files(predictor: Predictor, names: Sequence[str]) -> tuple[Slot, ...]:
-    """The fields of a line: those named, or else those of the training files."""
+def slots_of_files(predictor: Predictor, names: Sequence[str], job: str = "") -> tuple[Slot, ...]:
+    """The fields of a line: those named, or else those of the training files.
+
+    Of files with named columns only those that the model is fed are read, so labels may be absent.
+    """
     known = {slot.name: slot for slot in predictor.slots}
     for name in names:
         if name not in known:
@@ -86,7 +90,22 @@ def slots_of_files(predictor: Predictor, names: Sequence[str]) -> tuple[Slot, ..
             f"--slots leaves out {', '.join(missing)}, which the model needs.",
             hint=f"It is fed {', '.join(predictor.feeds)}; the order is that of the files.",
         )
+    if not names and job and "columns" in options_of(load_job(job).config.data.format):
+        return tuple(slot for slot in predictor.slots if slot.name in predictor.feeds)
     return tuple(known[name] for name in names) or predictor.slots
+
+
+@contextmanager
+def naming_slots(slots: Sequence[Slot], fed: Sequence[str]) -> Iterator[None]:
+    """Explain a malformed line by the slots that files without labels do not have."""
+    unfed = [slot.name for slot in slots if slot.name not in fed]
+    try:
+        yield
+    except DataError as error:
+        if error.code is not ErrorCode.DATA_MALFORMED or not unfed:
+            raise
+        hint = f"If the lines have no {', '.join(unfed)}, add --slots {','.join(fed)}."
+        raise DataError(error.message, hint=f"{error.hint} {hint}".strip()) from error
 
 
 def format_of_files(job: str, slots: Sequence[Slot]) -> Format:

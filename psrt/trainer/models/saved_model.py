@@ -84,6 +84,12 @@ class SavedTable:
             out[into[mine]] = self._pages[number][places[mine] - self._starts[number]]
 
 
+_OTHER_JOB = (
+    "Use the job that the model was trained with: the same program, and the same values in "
+    "[job.params]."
+)
+
+
 def check_fits(program: Program, model: SavedModel, directory: Path) -> None:
     """Every parameter of the program must be in the model, with its shape."""
     saved = model.shapes
@@ -95,6 +101,7 @@ def check_fits(program: Program, model: SavedModel, directory: Path) -> None:
             raise unreadable(
                 directory / MANIFEST,
                 f"{what} parameter {parameter.name}, which the program has with shape {needed}",
+                _OTHER_JOB,
             )
 
 

@@ -18,7 +18,7 @@ from psrt.communicator.factory import make
 from psrt.communicator.geo import LocalParameters
 from psrt.communicator.members import Members, members_of
 from psrt.config.sections import BUSY_POLL_US, TrainerConfig
-from psrt.core.specs import to_json
+from psrt.core.specs import text_of, to_json
 from psrt.core.types import F32, I64
 from psrt.kernels.lowlevel import await_input
 from psrt.partition.transpile import program_for
@@ -152,6 +152,7 @@ def part_of(settings: TrainerConfig, job: Job) -> TrainerProgram:
         wire=job.config.wire,
         retained_bytes=job.config.retained_bytes,
         durability=job.config.durability,
+        run=settings.run,
     )
 
 
@@ -161,10 +162,12 @@ def clients_of(part: TrainerProgram, carrier: Carrier, busy_poll: BusyPoll = NEV
     hello = pb.Hello(
         job_id=part.job_id,
         plan_hash=part.plan.hash(),
+        plan=text_of(part.plan.to_json(), part.program.seed),
         trainers=part.trainers,
         mode=to_json(part.mode),
         software="psrt",
         durability=part.durability if part.retained_bytes else "",
+        run=part.run,
     )
     incarnation = secrets.randbits(63) | 1
     return [

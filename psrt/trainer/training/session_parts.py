@@ -38,8 +38,9 @@ Cluster: TypeAlias = ConnectedCluster | SingleTrainer
 
 def cluster_for(settings: TrainerConfig, job: Job, run: TrainingRun, say: Say) -> Cluster:
     """Return the pservers of a job, or one trainer's own parameters."""
+    job.check_trains()
     if settings.local:
-        return SingleTrainer(job.config.name, job.program, run.scope)
+        return SingleTrainer(job.program, run.scope)
     return cluster_of(settings, job, say, run.local_parameters(job.config.communication))
 
 

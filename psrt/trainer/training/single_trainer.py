@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from psrt.communicator.geo import LocalTable
 from psrt.communicator.local import LocalCommunicator
 from psrt.communicator.members import Members
-from psrt.core.errors import ConfigError
 from psrt.core.types import F32, I64
 from psrt.executor.memory import Scope
 from psrt.graph.program import Program
@@ -23,11 +22,7 @@ PAGE_ROWS = 1 << 17
 class SingleTrainer:
     """A cluster of one trainer and no pserver; fills `scope` with initial values."""
 
-    def __init__(self, job: str, program: Program, scope: Scope) -> None:
-        if not program.trained():
-            raise ConfigError(
-                f"the program of job {job} trains nothing.", hint="Give psrt.Model an optimizer."
-            )
+    def __init__(self, program: Program, scope: Scope) -> None:
         scope.init_parameters(program)
         self._tables = tables_of(program, scope)
         self.communicator = LocalCommunicator(self._tables)
@@ -43,6 +38,12 @@ class SingleTrainer:
         An untouched row is left out, as a pserver does: it is a function of its id.
         """
         return self._tables[table].pages(PAGE_ROWS)
+
+    @property
+    def distributed(self) -> dict[str, LocalTable]:
+        """The tables that are not in the scope."""
+        tables = self._tables.items()
+        return {name: table for name, table in tables if isinstance(table, LocalTable)}
 
     def hurry(self) -> None:
         """Do nothing: there is no pserver to wait for."""

@@ -34,7 +34,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "fc of no size": (lambda: layers.fc(x(), 0), "argument size is 0"),
     "an unknown activation": (
         lambda: layers.fc(x(), 2, act="gulu"),
-        "argument act is 'gulu', psrt has relu, .*sigmoid, .*softmax",
+        "argument act is 'gulu', no activation. Did you mean gelu",
     ),
     "one weight name for several inputs": (
         lambda: layers.fc([x(), x(4, "y")], 2, param="w"),

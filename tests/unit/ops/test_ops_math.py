@@ -315,7 +315,7 @@ REFUSALS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "an unknown activation": (
         lambda: layers.scale(_x(), act="gulu"),
-        "argument act is 'gulu', psrt has relu, .*softmax",
+        "argument act is 'gulu', no activation. Did you mean gelu",
     ),
     "softmax over the examples": (
         lambda: layers.softmax(_x(), axis=0),
