@@ -4,9 +4,10 @@
     victim (admits everybody) ◀─ strangers, the other half of the crowd
 
 Calm and attacked phases take turns, so that the speeds of both are those of one time. Strangers and
-victim would be other hosts, and take the processors of this one. So they run at the lowest
-priority, and what counts is the processor time of the guarded pserver and the honest trainer for
-one step, which has all the work that strangers make for them, and none of their own.
+victim would be other hosts, and take the processors of this one. So two figures are lower bounds of
+the speed that strangers leave, and the higher one counts: the speed itself, from which the time of
+strangers is missing, and the share of the processor time that is not work for strangers, which is
+right if no other core could do that work.
 """
 
 from __future__ import annotations
@@ -84,7 +85,11 @@ class Phase:
 
 @dataclass
 class Attack:
-    """The facts of an attack."""
+    """The facts of an attack.
+
+    `cores` of the report is the processor time of trainer and pserver a second in calm phases, and
+    what strangers add to it: they make work by the second, whatever the number of steps meanwhile.
+    """
 
     frames: Counter[str] = field(default_factory=Counter)
     defects: list[str] = field(default_factory=list)
@@ -95,19 +100,27 @@ class Attack:
 
     def report(self) -> dict[str, Any]:
         calm, attacked = _median(self.calm), _median(self.attacked)
+        added = attacked.steps_per_s * (attacked.cpu_ms - calm.cpu_ms) / 1e3
+        used = calm.steps_per_s * calm.cpu_ms / 1e3
+        speed = attacked.steps_per_s / calm.steps_per_s
         return {
             "frames": sum(self.frames.values()),
             "by_door": dict(self.frames),
             "steps_per_s": {
                 "calm": round(calm.steps_per_s, 1),
                 "attacked": round(attacked.steps_per_s, 1),
-                "ratio": round(attacked.steps_per_s / calm.steps_per_s, 3),
+                "ratio": round(speed, 3),
             },
             "cpu_ms_of_a_step": {
                 "calm": round(calm.cpu_ms, 3),
                 "attacked": round(attacked.cpu_ms, 3),
-                "ratio": round(calm.cpu_ms / attacked.cpu_ms, 3),
             },
+            "cores": {
+                "calm": round(used, 3),
+                "added": round(added, 3),
+                "ratio": round(used / (used + added), 3),
+            },
+            "ratio": round(max(speed, used / (used + added)), 3),
             "rss_mib": self.rss_mib,
             "connections": self.crowd,
         }
