@@ -6,11 +6,12 @@
                                 [--scheduling normal|batch] [--pservers 2] [--trainers 2]
                                 [--update-frequency 400]
                                 [--durability none|cut|delta|replica] [--no-marks] [--observed]
-                                [--repeat N]
+                                [--no-gemm] [--repeat N]
 
 `--update-frequency` is the number of steps between two exchanges of geo; its peer uses 400, too.
 With `--durability` cut or delta, pservers write cuts every 30 s to a temporary directory. Steps are
 marked as `psrt trainer` marks them, so that a successor can go on; `--no-marks` leaves it out.
+Without gemm (`--no-gemm`) a run is shorter, and lacks the figures of matrix products.
 With `--observed` all processes serve metrics, which somebody reads, and write JSON logs.
 
     examples_per_s           total of all trainers after 20 warm-up steps
@@ -76,7 +77,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
     flags += [f"--seconds={args.seconds}", f"--trainers={args.trainers}"]
     flags += [f"--durability={args.durability}", *["--no-marks"] * args.no_marks]
     flags.append(f"--update-frequency={args.update_frequency}")
-    gemm = harness.together("w1_ctr", [["--as-gemm"]] * args.trainers)
+    gemm = [] if args.no_gemm else harness.together("w1_ctr", [["--as-gemm"]] * args.trainers)
     scheduling = f"--scheduling={args.scheduling or scheduling_of(args.mode)}"
     pages = onlooker.free_addresses(args.trainers) if args.observed else [""] * args.trainers
     seen = ("--metrics", "127.0.0.1:0", *onlooker.FLAGS) if args.observed else ()
@@ -111,13 +112,13 @@ def run(args: argparse.Namespace) -> harness.Figures:
         "scheduling": args.scheduling or scheduling_of(args.mode),
         "examples_per_s": round(total),
         "gemm_examples_per_s": round(ceiling),
-        "share_of_gemm": round(total / ceiling, 3),
+        "share_of_gemm": round(total / ceiling, 3) if gemm else None,
         "loss_at_250_steps": round(float(np.mean(losses)), 4) if losses else None,
         "steps": steps,
         "bytes_per_step": round(mean(trained, "bytes_per_step")),
         "trainer_cpu_ms_per_step": mean(trained, "cpu_ms_per_step"),
         "pserver_cpu_ms_per_step": round(cpu_s / (steps + WARM_UP_STEPS * args.trainers) * 1e3, 2),
-        "gemm_cpu_ms_per_step": mean(gemm, "cpu_ms_per_step"),
+        "gemm_cpu_ms_per_step": mean(gemm, "cpu_ms_per_step") if gemm else None,
     }
 
 
@@ -267,6 +268,7 @@ if __name__ == "__main__":
     parser.add_argument("--scheduling", choices=SCHEDULING, default=None)
     parser.add_argument("--update-frequency", type=int, default=400, metavar="STEPS")
     parser.add_argument("--durability", choices=("none", "cut", "delta", "replica"), default="none")
+    parser.add_argument("--no-gemm", action="store_true")
     parser.add_argument("--no-marks", action="store_true")
     parser.add_argument("--observed", action="store_true")
     parser.add_argument("--metrics", default="", help=argparse.SUPPRESS)

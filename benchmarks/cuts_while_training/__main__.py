@@ -3,6 +3,7 @@
     python -m benchmarks.cuts_while_training [--rows 5000000] [--cuts 10] [--mode async]
                                              [--optimizer adagrad] [--full-every 1]
                                              [--pservers 2] [--trainers 2] [--directory DIR]
+                                             [--mib-per-s 20]
 
 Trains W1's network with a table of `--rows` rows, all of which exist before the first cut. Pserver
 0 is asked for cuts by SIGUSR1, one after the other, with at least as long a time in between. With
@@ -15,6 +16,9 @@ Trains W1's network with a table of `--rows` rows, all of which exist before the
     longest_extra_ms  the longest step of a cut − the longest of the time before it: median and
                       worst of all cuts
     throughput_share  steps a second during a cut ÷ before it, median of all cuts
+    cpu_ms_per_step   CPU time of all processes for a step of one trainer, median of all cuts; and
+                      cpu_share, that before a cut ÷ during it: where all cores are busy this is the
+                      part of the throughput that a cut leaves, whatever else the host computes
 """
 
 from __future__ import annotations
@@ -40,12 +44,13 @@ def run(args: argparse.Namespace) -> harness.Figures:
         "checkpoint-dir": str(folder / "cuts"),
         "checkpoint-full-every": str(args.full_every),
         "checkpoint-keep": "2",
+        "checkpoint-mib-per-s": str(args.mib_per_s),
     }
     cluster = TrainingCluster(args, folder, flags)
     cuts = list[Cut]()
     trainers = cluster.train(lambda: cuts.extend(made(cluster, args.cuts)))
     shutil.rmtree(folder)
-    names = ("mode", "optimizer", "rows", "pservers", "trainers", "full_every", "cuts")
+    names = ("mode", "optimizer", "rows", "pservers", "trainers", "full_every", "cuts", "mib_per_s")
     settings = {name: getattr(args, name) for name in names}
     found = figures(cuts, [each.ends for each in trainers])
     return {"workload": "cuts while training", **settings} | found
@@ -57,17 +62,23 @@ def made(cluster: TrainingCluster, count: int) -> list[Cut]:
     cuts = list[Cut]()
     for _ in range(count):
         before_s = cuts[-1].ended - cuts[-1].begun if cuts else 2 * LEAST_QUIET_S
-        time.sleep(max(LEAST_QUIET_S, 1.2 * before_s) + SETTLED_S)
-        cuts.append(one(cluster, quiet_from))
+        time.sleep(SETTLED_S)
+        settled = time.time(), cluster.cpu_s()
+        time.sleep(max(LEAST_QUIET_S, 1.2 * before_s))
+        cuts.append(one(cluster, quiet_from, settled))
         quiet_from = cuts[-1].ended
     return cuts
 
 
-def one(cluster: TrainingCluster, quiet_from: float) -> Cut:
-    number, begun = cluster.newest + 1, time.time()
+def one(
+    cluster: TrainingCluster, quiet_from: float, settled: tuple[float, float] = (0.0, 0.0)
+) -> Cut:
+    """Make a cut; `settled` are a time before it and CPU seconds until then."""
+    number, before_s, begun = cluster.newest + 1, cluster.cpu_s(), time.time()
     os.kill(cluster.pid(0), signal.SIGUSR1)
     cluster.await_cut(number)
-    return Cut(quiet_from, begun, time.time())
+    ended = time.time()
+    return Cut(quiet_from, begun, ended, settled[0], (settled[1], before_s, cluster.cpu_s()))
 
 
 if __name__ == "__main__":
@@ -81,6 +92,9 @@ if __name__ == "__main__":
     parser.add_argument("--full-every", type=int, default=1, metavar="CUTS")
     parser.add_argument("--pservers", type=int, default=2)
     parser.add_argument("--trainers", type=int, default=2)
+    parser.add_argument(
+        "--mib-per-s", type=float, default=20.0, help="of each pserver; 0 = no limit"
+    )
     parser.add_argument("--directory", default=None, help="place of cuts and logs")
     parser.set_defaults(durability="none")
     harness.main(parser, run)

@@ -36,11 +36,17 @@ class Span:
 
 @dataclass(frozen=True)
 class Cut:
-    """A cut from its request to its manifest; `quiet_from` is the end of the one before."""
+    """A cut from its request to its manifest; `quiet_from` is the end of the one before.
+
+    `cpu_s` are CPU seconds of all processes since their start, at the time `settled` before the
+    cut, when it began, and when it ended.
+    """
 
     quiet_from: float
     begun: float
     ended: float
+    settled: float = 0.0
+    cpu_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def spans(self, trainers: Sequence[Sequence[float]]) -> tuple[Span, Span]:
         """The time of the cut and the quiet one, of the ends of all trainers' steps.
@@ -49,6 +55,13 @@ class Cut:
         """
         first = max(self.quiet_from + SETTLED_S, self.begun - (self.ended - self.begun))
         return span(self.begun, self.ended, trainers), span(first, self.begun, trainers)
+
+    def cpu_of_steps(self, trainers: Sequence[Sequence[float]]) -> tuple[float, float]:
+        """CPU seconds of all processes for a step of the cut, and for one before it."""
+        quiet, before, after = self.cpu_s
+        during = span(self.begun, self.ended, trainers).steps
+        settled = span(self.settled, self.begun, trainers).steps
+        return (after - before) / max(1, len(during)), (before - quiet) / max(1, len(settled))
 
 
 def span(first: float, last: float, trainers: Sequence[Sequence[float]]) -> Span:
@@ -63,13 +76,20 @@ def figures(cuts: Sequence[Cut], trainers: Sequence[Sequence[float]]) -> Figures
         raise ValueError("a cut began before the quiet time behind the one before was over")
     during = [step for busy, _ in pairs for step in busy.steps]
     before = [step for _, quiet in pairs for step in quiet.steps]
+    cpu = [cut.cpu_of_steps(trainers) for cut in cuts]
     extra = [busy.longest - quiet.longest for busy, quiet in pairs]
+    shares = [quiet / busy for busy, quiet in cpu if busy]
     return {
         "cut_median_s": round(statistics.median(busy.seconds for busy, _ in pairs), 3),
         "step_ms": {"cut": percentiles(during), "quiet": percentiles(before)},
         "extra_p99_ms": ms(float(np.percentile(during, 99) - np.percentile(before, 99))),
         "longest_extra_ms": {"median": ms(statistics.median(extra)), "worst": ms(max(extra))},
         "throughput_share": round(statistics.median(b.rate / q.rate for b, q in pairs), 3),
+        "cpu_ms_per_step": {
+            "cut": ms(statistics.median(busy for busy, _ in cpu)),
+            "quiet": ms(statistics.median(quiet for _, quiet in cpu)),
+        },
+        "cpu_share": round(statistics.median(shares or [0.0]), 3),
     }
 
 

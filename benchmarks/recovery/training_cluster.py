@@ -14,11 +14,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import harness
+from benchmarks.measuring.processes import cpu_s
 from benchmarks.recovery.phases import TrainerTimes
 from psrt.core.clock import MonotonicClock
 from psrt.core.errors import PsrtError
@@ -87,13 +88,23 @@ class TrainingCluster:
         """The number of the newest complete cut, 0 = none."""
         return max(complete_cuts(self.cuts), default=0)
 
+    def cpu_s(self) -> float:
+        """CPU seconds of all processes since their start."""
+        found = self._cluster.processes if self._cluster is not None else []
+        return sum(cpu_s(each.pid) for each in found)
+
     def await_cut(self, number: int) -> None:
         self.wait_for(lambda: self.newest >= number, f"cut {number}")
 
     def await_another(self, pserver: int, pid: int) -> None:
         """Wait until a process has taken the place of a killed one, and is ready."""
-        ready = self.ready_file(pserver)
-        eventually(lambda: ready.exists() and self.pid(pserver) != pid, "another process")
+
+        def is_ready() -> bool:
+            with suppress(FileNotFoundError):  # a process deletes it at its start
+                return self.pid(pserver) != pid
+            return False
+
+        eventually(is_ready, "another process")
 
     def wait_for(self, is_true: Callable[[], bool], what: str) -> None:
         """Wait until it is so; ends the benchmark if a process has ended."""

@@ -49,7 +49,7 @@ def config() -> None:
     is_flag=True,
     help="Print the origin of each value: flag, variable, file or default.",
 )
-@click.argument("job", metavar="[JOB.toml]", default="")
+@click.argument("job", metavar="[JOB.toml]", default="", type=click.Path())
 def show(origin: bool, job: str) -> None:
     """Print the values of all settings, as TOML.
 

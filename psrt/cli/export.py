@@ -14,7 +14,7 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("model", metavar="MODEL_DIR")
+@click.argument("model", metavar="MODEL_DIR", type=click.Path())
 @click.argument("out", metavar="OUT.onnx", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--fetch",

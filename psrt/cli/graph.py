@@ -23,7 +23,7 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("job", metavar="JOB.toml")
+@click.argument("job", metavar="JOB.toml", type=click.Path())
 @click.option(
     "--out",
     default="-",

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import click
+from click.shell_completion import CompletionItem
 
-from psrt import __version__
+import psrt as package
 from psrt.cli.options import dashed
 from psrt.config.older_flags import instead_of
 from psrt.core.errors import ConfigError, ErrorCode, InternalError, PsrtError
@@ -112,6 +113,15 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(where.module), where.attribute)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names of commands with their lines, then flags; imports no command."""
+        named = [
+            CompletionItem(name, help=command.help)
+            for name, command in SUBCOMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return named + click.Command.shell_complete(self, ctx, incomplete)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -131,7 +141,7 @@ class LazyGroup(click.Group):
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "token_normalize_func": dashed},
 )
-@click.version_option(__version__, message="psrt %(version)s")
+@click.version_option(package.__version__, message="psrt %(version)s")
 def psrt() -> None:
     """psrt, a parameter-server cluster runtime.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from psrt.config.render import toml_value
 from psrt.config.sections import SECTIONS
@@ -71,12 +72,24 @@ def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _parameter(setting: Setting) -> Callable[[Command], Command]:
     if setting.positional:
-        return click.argument(setting.name, metavar=setting.positional)
+        return click.argument(setting.name, metavar=setting.positional, type=click.Path())
     if setting.type is bool:
         names = f"{setting.flag}/--no-{setting.flag[2:]}"
         return click.option(names, setting.name, default=None, help=_help(setting))
     metavar = "|".join(filter(None, setting.choices)) or _METAVARS[setting.type]
-    return click.option(setting.flag, setting.name, metavar=metavar, help=_help(setting))
+    completed = functools.partial(_completed, setting)
+    return click.option(
+        setting.flag, setting.name, metavar=metavar, help=_help(setting), shell_complete=completed
+    )
+
+
+def _completed(
+    setting: Setting, ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Values for the completion of a shell: the choices of a setting, else files."""
+    if setting.choices:
+        return [CompletionItem(each) for each in setting.choices if each.startswith(incomplete)]
+    return [CompletionItem(incomplete, type="file")]
 
 
 def _help(setting: Setting) -> str:

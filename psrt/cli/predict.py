@@ -26,8 +26,8 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("model", metavar="MODEL_DIR")
-@click.argument("files", nargs=-1, required=True, metavar="FILES...")
+@click.argument("model", metavar="MODEL_DIR", type=click.Path())
+@click.argument("files", nargs=-1, required=True, metavar="FILES...", type=click.Path())
 @options_of(PredictConfig)
 def predict(model: str, files: tuple[str, ...], **flags: Any) -> None:
     """Apply a saved model to data files, a line per example.

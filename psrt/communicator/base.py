@@ -96,8 +96,11 @@ class Communicator(CutParticipant, Watchable, Protocol):
         """
         ...
 
-    def stop(self, timeout_s: float) -> dict[str, F32]:
-        """Flush, then report to every pserver that this trainer has completed; idempotent."""
+    def stop(self, timeout_s: float, interrupted: bool = False) -> dict[str, F32]:
+        """Flush, then report to every pserver that this trainer has completed; idempotent.
+
+        One that was `interrupted` reports that it leaves instead: it has not completed.
+        """
         ...
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ class BaseCommunicator(ABC):
         self._versions: Versions = {}
         self._final: dict[str, F32] | None = None
         self._failure: PsrtError | None = None
-        self._closed = False
+        self._closed = self._was_interrupted = False
         self._position: Position = no_position
         self._next_position: Position = no_position
         self._begin: BeginsAt = lambda resumed: no_position
@@ -90,9 +90,10 @@ class BaseCommunicator(ABC):
         self._pulled(versions)
         return rows
 
-    def stop(self, timeout_s: float) -> dict[str, F32]:
+    def stop(self, timeout_s: float, interrupted: bool = False) -> dict[str, F32]:
         """See `Communicator.stop`."""
         if self._final is None:
+            self._was_interrupted = interrupted
             try:
                 self._final = self._last(timeout_s)
             finally:
@@ -193,11 +194,15 @@ class BaseCommunicator(ABC):
         )
 
     def _complete(self, timeout_s: float, position: str) -> None:
-        """Complete, unless the number of trainers has changed; it does not change meanwhile."""
+        """Complete, or leave after an interruption, unless the number of trainers has changed; it
+        does not change meanwhile."""
         with self._resizing:
             if self._resized_to:
                 self._check()
-            self._pservers.complete(timeout_s, position)
+            if self._was_interrupted:
+                self._pservers.leave(timeout_s)
+            else:
+                self._pservers.complete(timeout_s, position)
 
     def _pulled(self, versions: Versions) -> None:
         """Gradients are computed on these versions from now on; others stay as they were."""

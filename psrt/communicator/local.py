@@ -126,7 +126,7 @@ class LocalCommunicator:
         """Return nothing: no gradient is ever queued."""
         return {}
 
-    def stop(self, timeout_s: float) -> dict[str, F32]:
+    def stop(self, timeout_s: float, interrupted: bool = False) -> dict[str, F32]:
         return {}
 
     def close(self) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -10,12 +13,14 @@ from psrt.config.load import Loaded, environment, load_job
 from psrt.config.sections import JobConfig, LaunchConfig
 from psrt.core.clock import Clock, MonotonicClock
 from psrt.core.errors import ConfigError, PsrtError
-from psrt.launch import report
+from psrt.launch import report, run_directory
 from psrt.launch.cluster import Cluster, Say
 from psrt.launch.engines import TABLE, EngineKind
 from psrt.launch.outputs import check_report, make_directory, write_report
 from psrt.launch.plan import PSRT, RECOVER, Plan, check_restarts
 from psrt.launch.supervise import Supervisor
+
+REPORT = "report.json"
 
 
 def run(
@@ -31,20 +36,30 @@ def run(
     A `dry_run` says what would be started, and starts and writes nothing. Raises `JobError` when a
     child failed, `DeadlineError` when the pservers did not get ready.
     """
-    config, clock = loaded.config, clock or MonotonicClock()
+    config, clock, kind = loaded.config, clock or MonotonicClock(), TABLE[loaded.config.on]
     # A mistake in the job raises here, not in the log of every child.
     job = load_job(config.job).config
     check_restarts(config, job)
-    plan, kind = Plan(loaded, environment(), program), TABLE[config.on]
+    directory_at = partial(run_directory.directory_for if dry_run else run_directory.make, config)
+    if not dry_run:
+        make_directory("report", str(Path(config.report).parent))
+        make_directory("profile", str(Path(config.profile).parent))
+        check_report(config.report)
+    directory = directory_at(job.name, datetime.now())
+    loaded = replace(loaded, config=replace(config, log_dir=str(directory)))
+    plan = Plan(loaded, environment(), program, "" if dry_run else secrets.token_hex(8))
     if dry_run:
         say(kind.describe(plan))
         return 0
-    make_directory("log_dir", config.log_dir)
-    make_directory("report", str(Path(config.report).parent))
-    make_directory("profile", str(Path(config.profile).parent))
-    check_report(config.report)
     if kind.submit is not None and (code := kind.submit(plan, say)) is not None:
         return code
+    with run_directory.held(directory):
+        return _run(plan, kind, job, clock, say)
+
+
+def _run(plan: Plan, kind: EngineKind, job: JobConfig, clock: Clock, say: Say) -> int:
+    """Run the processes of a plan to their end."""
+    config = plan.config
     cluster = _cluster(kind, plan, job, clock, say)
     error, started_at = None, clock.now()
     try:
@@ -55,10 +70,10 @@ def run(
         error = failed
     code = error.spec.exit_code if error else cluster.exit_code
     say(f"\n{report.table(cluster.processes)}")
+    facts = report.merged(cluster.processes, code, clock.now() - started_at)
     try:
-        write_report(
-            config.report, report.merged(cluster.processes, code, clock.now() - started_at)
-        )
+        for path in filter(None, (str(Path(config.log_dir) / REPORT), config.report)):
+            write_report(path, facts)
     except ConfigError as unwritten:
         say(unwritten.message)
         error = error or unwritten

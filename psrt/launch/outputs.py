@@ -1,4 +1,4 @@
-"""Places of a launch's own output: directories, logs, and the report of the whole job."""
+"""A launch's own output: directories, logs and their lines, and the report of the whole job."""
 
 from __future__ import annotations
 
@@ -49,3 +49,23 @@ def write_report(path: str, report: dict[str, Any]) -> None:
             whole_file.write(Path(path), json.dumps(report, indent=2) + "\n")
     except OSError as error:
         raise whole_file.unwritable(path, "--report", error) from error
+
+
+class LineSplitter:
+    """Splits a stream of bytes into lines."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []  # joined once: a line with files has many
+
+    @property
+    def rest(self) -> bytes:
+        """The unfinished line."""
+        return b"".join(self._parts)
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        self._parts.append(chunk)
+        if b"\n" not in chunk:
+            return []
+        *lines, rest = self.rest.split(b"\n")
+        self._parts = [rest]
+        return lines

@@ -68,7 +68,8 @@ class Plan:
 
     `variables` are those that the launch sets in the environment of every process; `carried` are
     those of the launcher that processes on other hosts get as well. `files` go to hosts that do not
-    share the job's directory, see `brought_files`; none = they do. `cut_s` is the time that
+    share the job's directory, see `brought_files`; none = they do. Processes of another `run` are
+    refused by pservers of this one. `cut_s` is the time that
     pservers wait for a cut when they end, 0 = the job makes none.
     """
 
@@ -77,8 +78,10 @@ class Plan:
         loaded: Loaded[LaunchConfig],
         environ: Mapping[str, str],
         program: Sequence[str] = PSRT,
+        run: str = "",
     ) -> None:
         self.config = loaded.config
+        self._run = ["--run", run] if run else []
         self._program = _with_python(program, self.config.python)
         self.files = _files(self.config, environ)
         self._trainer = _trainer_settings(loaded, environ)
@@ -115,6 +118,7 @@ class Plan:
         arguments += ["--resume", self.config.resume] if self.config.resume else []
         arguments += self._metrics_of(child)
         arguments += ["--traces"] if self.config.trace_every else []
+        arguments += self._run
         arguments += shlex.split(self.config.pserver_args)
         return self._command(child, [*arguments, "--ready-file", str(ready)], ready)
 
@@ -132,6 +136,7 @@ class Plan:
         arguments += self._metrics_of(child)
         every = self.config.trace_every
         arguments += ["--trace-every", str(every)] if every else []
+        arguments += self._run
         arguments += shlex.split(self.config.trainer_args)
         return self._command(child, [*arguments, self._job], report)
 

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from psrt.launch.outputs import last_lines
+from psrt.launch.outputs import LineSplitter, last_lines
 from psrt.launch.plan import LOOPBACK, ChildId, Command, take_over_line
 
 _CHUNK_BYTES = 65536
@@ -142,7 +142,7 @@ class Follower:
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._selector = selectors.DefaultSelector()
-        self._partial = b""
+        self._lines = LineSplitter()
 
     def start(self, command: Command, now: float) -> Process:
         """Start a process whose standard output is followed."""
@@ -173,12 +173,11 @@ class Follower:
     def _pass_on(self, chunk: bytes, path: Path) -> None:
         with path.open("ab") as log:
             log.write(chunk)
-        *lines, self._partial = (self._partial + chunk).split(b"\n")
-        for line in lines:
+        for line in self._lines.feed(chunk):
             self._say(line.decode(errors="replace"))
 
     def _drop(self, fd: int) -> None:
         self._selector.unregister(fd)
         os.close(fd)
-        if self._partial:
-            self._say(self._partial.decode(errors="replace"))
+        if self._lines.rest:
+            self._say(self._lines.rest.decode(errors="replace"))

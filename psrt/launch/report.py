@@ -136,6 +136,8 @@ def _indented(text: str) -> str:
 
 
 def _name_of(number: int) -> str:
-    """The name of a signal; real-time signals have none."""
+    """The name of a signal; Python has none for most real-time signals."""
     known = {each.value: each.name for each in signal.Signals}
-    return known.get(number, f"signal {number}")
+    first = signal.SIGRTMIN
+    between = f"SIGRTMIN+{number - first}" if number > first else f"signal {number}"
+    return known.get(number, between)

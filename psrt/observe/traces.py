@@ -2,7 +2,7 @@
 
 The variables of OpenTelemetry apply, such as OTEL_EXPORTER_OTLP_ENDPOINT, _PROTOCOL and _HEADERS,
 OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES. psrt itself samples: one step of so many. Packages
-of the extra `psrt[otel]` are imported only if traces are asked for.
+of the extra `psrt-cluster[otel]` are imported only if traces are asked for.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def traces(
     """Send spans of this process inside the block, if it is on.
 
     One of `every` steps is traced, 0 = none. `facts` are attributes of all spans. Raises
-    `ConfigError` if `psrt[otel]` is not installed, or for another protocol than `PROTOCOLS`.
+    `ConfigError` if `psrt-cluster[otel]` is not installed, or for a protocol not in `PROTOCOLS`.
     """
     if not is_on:
         yield

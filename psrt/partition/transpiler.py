@@ -36,7 +36,7 @@ class TrainerProgram:
     `program` is the user's program without the updates that happen on pservers. With `wait_port`
     the trainer waits for pservers that are not up yet. `wire` is the precision of tensors in calls.
     `retained_bytes` is memory for pushes that are not durable yet, 0 = none are kept; `durability`
-    is that of the job.
+    is that of the job. `run` is the run that this process belongs to, empty = it names none.
     """
 
     program: Program
@@ -49,6 +49,7 @@ class TrainerProgram:
     wire: WirePrecision = field(default_factory=WirePrecision)
     retained_bytes: int = 0
     durability: str = "none"
+    run: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from psrt.core.clock import Clock
-from psrt.core.errors import ErrorCode, UnavailableError
-from psrt.rpc.error_text import unreachable
+from psrt.core.errors import AccessError, ErrorCode, UnavailableError
+from psrt.rpc.error_text import not_admitted, unreachable
 from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.route import Route
 
@@ -28,12 +28,17 @@ def connected(
     closed: threading.Event,
     on_wait: Callable[[str], None],
 ) -> T:
-    """Call `greet` until the pserver replies; raises `UnavailableError` after `timeout_s`."""
+    """Call `greet` until the pserver replies; raises `UnavailableError` after `timeout_s`.
+
+    A refusal is raised at once, with the endpoint.
+    """
     policy = dataclasses.replace(_POLICY, budget_s=timeout_s)
     started, attempt, reported_s = clock.now(), 0, 0.0
     while True:
         try:
             return greet()
+        except AccessError as error:
+            raise not_admitted(route.place.endpoint, error) from error
         except UnavailableError as error:
             route.failed(error)
             elapsed_s = clock.now() - started

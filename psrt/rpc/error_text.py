@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from psrt.core.errors import DeadlineError, ErrorCode, JobError, PsrtError, UnavailableError
+from psrt.core.errors import (
+    AccessError,
+    DeadlineError,
+    ErrorCode,
+    JobError,
+    PsrtError,
+    UnavailableError,
+)
 from psrt.rpc import pb
 from psrt.rpc.methods import Method
 
@@ -46,6 +53,10 @@ def unreachable(endpoint: str, elapsed_s: float, cause: PsrtError) -> Unavailabl
         f"Pserver {endpoint} was not reached in {elapsed_s:.1f} s. {cause.message}",
         hint="Check that it runs, and that host and port are the ones it printed.",
     )
+
+
+def not_admitted(endpoint: str, cause: AccessError) -> AccessError:
+    return AccessError(f"HELLO to pserver {endpoint} failed. {cause.message}", hint=cause.hint)
 
 
 def restarted(endpoint: str) -> JobError:

@@ -175,11 +175,12 @@ class PserverFacts:
 
 @dataclass(frozen=True)
 class Unreachable:
-    """A pserver that did not answer, and why; `code` is the name of the error."""
+    """A pserver that did not answer, why, the name of the error as `code`, and its `hint`."""
 
     endpoint: str
     reason: str
     code: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Gatherer:
         try:
             reply = client.call(Method.STATUS, timeout_s=self._timeout_s)
         except PsrtError as error:
-            return Unreachable(client.endpoint, error.message, error.code.name)
+            return Unreachable(client.endpoint, error.message, error.code.name, error.hint)
         status = json.loads(reply.header.status_json)
         return PserverFacts.of(client.endpoint, time.monotonic(), status, time.time())
 

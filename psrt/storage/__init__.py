@@ -13,6 +13,7 @@ In reading order:
     disk              the operations of a local disk
     local_directory   a directory on a disk
     remote_directory  a directory behind an fsspec URL
+    pacing            limits the rate at which files are written
     locate            the directory that a path or URL names
 
 A file is visible under its name only when it is complete and durable. Reference:

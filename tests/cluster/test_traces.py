@@ -23,7 +23,7 @@ from tests.support.cluster import in_threads
 from tests.support.live_pservers import live_pservers
 from tests.support.spans import Exported, is_missing, tracing_here
 
-pytestmark = pytest.mark.skipif(is_missing(), reason="no psrt[otel]")
+pytestmark = pytest.mark.skipif(is_missing(), reason="no psrt-cluster[otel]")
 
 Carrier = Literal["stream", "grpc"]
 NOT_TRACED = {"next"}

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,48 @@ def test_the_closing_table_has_every_process_and_the_trainers_results(job: Job) 
     assert ["trainer", "examples_per_s", "examples", "steps", "loss"] in cells
     assert ["trainer.1", "50.0000", "200", "10", "1.0000"] in cells
     assert ["total", "100", "300", "20", "0.6667"] in cells
+
+
+def within_a_launch(job: Job, action: Callable[[], object], **flags: object) -> int:
+    """Launch a job, and call `action` once while it runs."""
+    actions = [action]
+
+    def say(line: str) -> None:
+        job.said.append(line)
+        if line.startswith("pservers serve") and actions:
+            actions.pop()()
+
+    return job.launch_saying(say, **flags)
+
+
+def test_launches_in_one_directory_at_one_time_have_files_of_their_own(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job.behave()
+    monkeypatch.chdir(job.directory)
+    other, codes = Job(job.directory), []
+
+    codes.append(within_a_launch(job, lambda: codes.append(other.launch(log_dir="")), log_dir=""))
+
+    runs = sorted(path for path in (job.directory / "runs").iterdir() if not path.is_symlink())
+    assert codes == [0, 0]
+    for run in runs:
+        names = {path.name for path in run.iterdir()}
+        assert {"report.json", "pserver.1.log", "trainer.0.report.json"} <= names
+    assert len(runs) == 2
+
+
+def test_a_launch_into_the_directory_of_a_running_one_is_refused_and_removes_nothing(
+    job: Job,
+) -> None:
+    job.behave()
+
+    def launch_again() -> None:
+        with pytest.raises(ConfigError, match=r"another launch runs in .*logs"):
+            Job(job.directory).launch()
+        assert (job.logs / "pserver.0.log").exists()
+
+    assert within_a_launch(job, launch_again) == 0
 
 
 def test_a_log_directory_that_cannot_be_made_is_named(job: Job, tmp_path: Path) -> None:

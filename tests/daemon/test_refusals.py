@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import socket
 import ssl
 import time
@@ -19,7 +20,8 @@ from pathlib import Path
 
 import pytest
 
-from psrt.core.errors import AccessError, PsrtError
+from psrt.cli.main import run
+from psrt.core.errors import CATALOGUE, AccessError, ErrorCode, PsrtError
 from psrt.rpc import pb
 from psrt.rpc.access import Identity, Token, assume, new_key, text_of
 from psrt.rpc.dialing import Connection
@@ -281,3 +283,84 @@ def test_a_caller_that_belongs_is_admitted(place: Place, carrier: str) -> None:
     be(place, "train", place.trainer())
 
     assert call(place, carrier, STATUS).status_json
+
+
+def with_wrong_token(place: Place) -> list[str]:
+    token = dataclasses.replace(place.tokens["admin"], key=new_key())
+    file = place.file.with_name("wrong.toml")
+    file.touch(mode=0o600)
+    file.write_text(text_of(token))
+    return [*flags_of(place.trainer()), "--token-file", str(file)]
+
+
+def with_narrow_token(place: Place) -> list[str]:
+    file = place.file.with_name("narrow.toml")
+    file.touch(mode=0o600)
+    file.write_text(text_of(place.tokens["read"]))
+    return [*flags_of(place.trainer()), "--token-file", str(file)]
+
+
+def without_token(place: Place) -> list[str]:
+    return flags_of(place.trainer())
+
+
+def with_another_authority(place: Place) -> list[str]:
+    return flags_of(place.other.issue("operator", ca=place.own.file))
+
+
+def without_certificate(place: Place) -> list[str]:
+    return flags_of(TlsSettings(ca=str(place.own.file)))
+
+
+def in_clear(place: Place) -> list[str]:
+    return []
+
+
+STRANGERS = (with_wrong_token, without_token, with_another_authority, without_certificate, in_clear)
+COMMANDS = {
+    "status": ["status", "ENDPOINT"],
+    "status --web": ["status", "ENDPOINT", "--web"],
+    "save": ["checkpoint", "save", "--endpoint", "ENDPOINT"],
+    "scale": ["scale", "--endpoint", "ENDPOINT", "--trainers", "2"],
+}
+
+
+def code_of(place: Place, command: str, flags: list[str]) -> int:
+    words = COMMANDS.get(command, command.split())
+    return run([place.pserver.endpoint if word == "ENDPOINT" else word for word in words] + flags)
+
+
+@pytest.mark.parametrize("flags", STRANGERS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_refused_operator_gets_the_exit_code_of_a_refusal_and_what_to_do(
+    place: Place,
+    command: str,
+    flags: Callable[[Place], list[str]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert code_of(place, command, flags(place)) == CATALOGUE[ErrorCode.ACCESS_DENIED].exit_code
+
+    text = capsys.readouterr().err
+    assert place.pserver.endpoint in text
+    assert "what you can do:" in text
+    assert "ACCESS_DENIED (exit 37)" in text
+
+
+@pytest.mark.parametrize("command", ["save", "scale"])
+def test_a_token_that_is_too_narrow_for_a_command_is_refused(
+    place: Place, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert code_of(place, command, with_narrow_token(place)) == 37
+    assert "read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "kind"), [(with_wrong_token, "token"), (without_certificate, "certificate")]
+)
+def test_psrt_doctor_finds_a_refusal(
+    place: Place, flags: Callable[[Place], list[str]], kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert code_of(place, f"doctor --json {place.pserver.endpoint}", flags(place)) == 1
+
+    found = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    assert found[kind]["where"] == place.pserver.endpoint

@@ -12,7 +12,7 @@ from tests.support.pserver import daemon
 from tests.support.small_job import BATCH, lines, write_files
 from tests.support.spans import Collector, collector, is_missing
 
-pytestmark = pytest.mark.skipif(is_missing(), reason="no psrt[otel]")
+pytestmark = pytest.mark.skipif(is_missing(), reason="no psrt-cluster[otel]")
 
 STEPS, EVERY = 20, 8
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,19 +42,28 @@ class Job:
         self.dying.exit_code()
         self.codes = [self.staying.exit_code(), self.pserver.exit_code()]
 
+    def interrupt_the_dying(self) -> None:
+        """Send Ctrl-C to trainer 1 once trainer 0 has finished its data; wait for all to end."""
+        self.staying.wait_for("waiting for trainer 1")
+        self.dying.process.send_signal(signal.SIGINT)
+        processes = (self.dying, self.staying, self.pserver)
+        self.codes = [each.exit_code() for each in processes]
+
     @property
     def outputs(self) -> str:
         return self.staying.output + self.pserver.log.read_text()
 
 
 @contextlib.contextmanager
-def job_of_two(directory: Path, mode: str, carrier: str, policy: str = "") -> Iterator[Job]:
+def job_of_two(
+    directory: Path, mode: str, carrier: str, policy: str = "", wait_timeout_s: str = WAIT_TIMEOUT_S
+) -> Iterator[Job]:
     variables = {"PSRT_COMMUNICATION_ON_TRAINER_LOSS": policy} if policy else {}
     files = [lines(BATCH * 4, seed=n) for n in range(2)]
     short = write_files(directory / "short", files, mode)
     endless = write_files(directory / "endless", files, mode, epochs=ENDLESS)
     model = directory / "model"
-    with daemon(directory, "--wait-timeout-s", WAIT_TIMEOUT_S) as pserver:
+    with daemon(directory, "--wait-timeout-s", wait_timeout_s) as pserver:
         flags = ["--endpoints", pserver.endpoint, "--trainers", "2", "--carrier", carrier]
         flags += ["--call-timeout-s", CALL_TIMEOUT_S]
         first = "trainer", *flags, "--trainer-id", "0", "--save", str(model), str(short)
@@ -98,6 +108,57 @@ def test_with_abort_a_killed_trainer_ends_the_job_with_its_name(tmp_path: Path) 
     assert "trainer 1 (gone, last call " in job.staying.output
     assert "the job was aborted" in job.staying.output
     assert not job.model.exists()
+
+
+@pytest.mark.parametrize(
+    ("mode", "carrier"),
+    [
+        ("async", "stream"),
+        *(
+            pytest.param(mode, "grpc", marks=pytest.mark.long)
+            for mode in ("ssp", "half_async", "geo")
+        ),
+    ],
+)
+def test_an_interrupted_trainer_has_not_completed_and_the_others_go_on_with_a_warning(
+    tmp_path: Path, mode: str, carrier: str
+) -> None:
+    with job_of_two(tmp_path, mode, carrier, wait_timeout_s="100") as job:
+        job.interrupt_the_dying()
+
+    assert job.codes == [130, 0, 0], job.outputs
+    assert "going on without trainer 1, which left without completing" in job.staying.output
+    assert "trainer 1 (interrupted, last call " in job.pserver.log.read_text()
+    assert "trainer 1 completed" not in job.pserver.log.read_text()
+    assert "this trainer has not completed. No model was saved" in job.dying.output
+    assert "The parameters are lost when the pservers end" in job.dying.output
+
+
+@pytest.mark.parametrize(
+    "mode", ["sync", *(pytest.param(m, marks=pytest.mark.long) for m in ("half_async", "geo"))]
+)
+def test_with_abort_an_interrupted_trainer_ends_the_job_with_its_name(
+    tmp_path: Path, mode: str
+) -> None:
+    with job_of_two(tmp_path, mode, "stream", policy="abort", wait_timeout_s="100") as job:
+        job.interrupt_the_dying()
+
+    assert job.codes == [130, LOST, LOST], job.outputs
+    assert "trainer 1 (interrupted, last call " in job.staying.output
+    assert not job.model.exists()
+
+
+def test_a_pserver_whose_only_trainer_was_interrupted_has_no_completed_job(tmp_path: Path) -> None:
+    endless = write_files(tmp_path, [lines(BATCH * 4, seed=1)], "async", epochs=ENDLESS)
+    with daemon(tmp_path, "--wait-timeout-s", "100") as pserver:
+        flags = ("--endpoints", pserver.endpoint, str(endless))
+        with psrt(tmp_path / "log", "trainer", *flags) as trainer:
+            trainer.wait_for("\nepoch ")
+            trainer.process.terminate()
+            codes = [trainer.exit_code(), pserver.exit_code()]
+
+    assert codes == [143, LOST]
+    assert "trainer 0 (interrupted, last call" in pserver.log.read_text()
 
 
 @pytest.mark.parametrize("mode", [Async(), Sync("wait")], ids=lambda mode: type(mode).__name__)

@@ -7,6 +7,7 @@ sockets and disks of an operating system. In reading order:
     doors       addresses of proxies that trainers use in place of the real ones
     proxy       a proxy that cuts, swallows and holds back bytes
     disks       a small disk that can be filled and made read-only
+    clocks      wall clocks of processes, which the lab moves
     drawing     a round as data, drawn from its seed
     children    processes of a round, forked from one that has loaded everything
     books       what trainers reported, and whether tables and cuts hold it

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from tests.faults.clocks import compiler, preload
 from tests.faults.disks import can_mount
 from tests.faults.drawing import CARRIERS
 from tests.faults.ledger_job import MODES
@@ -25,6 +26,7 @@ from tests.support.many_seeds import results_of
 @click.option("--carrier", type=click.Choice(CARRIERS), help="One carrier only.")
 @click.option("--pservers-die", is_flag=True, help="Kill and recover pservers in running jobs.")
 @click.option("--all", "both", is_flag=True, help="--pservers-die in every other round.")
+@click.option("--clocks", is_flag=True, help="Move wall clocks by hours; needs a C compiler.")
 @click.option("--jobs", type=click.IntRange(1), default=1, help="Rounds at a time.")
 @click.option("--minutes", type=float, help="Begin no round after this time.")
 @click.option("--planted", type=click.Choice(list(MUTATIONS)), help="Run with this planted bug.")
@@ -38,6 +40,7 @@ def main(
     carrier: str | None,
     pservers_die: bool,
     both: bool,
+    clocks: bool,
     jobs: int,
     minutes: float | None,
     planted: str | None,
@@ -46,22 +49,26 @@ def main(
     report: Path | None,
 ) -> None:
     """Run rounds of real clusters under faults; exit 1 if one of them breaks a promise."""
+    if clocks and compiler() is None:
+        raise click.UsageError("--clocks needs a C compiler, and there is no cc.")
     with tempfile.TemporaryDirectory() as place:
         disks = can_mount(Path(place) / "disk")
-    if not disks:
-        print("disks have no faults here: this user may not mount one", flush=True)
-    die = None if both else pservers_die
-    draw = Draw(mode, carrier, die, disks, planted or "", show, keep)
-    totals = Totals()
-    for outcome, text in results_of(
-        partial(round_of, draw), range(seed, seed + rounds), jobs, minutes
-    ):
-        totals.add(outcome)
-        print(line_of(outcome), flush=True)
-        if text:
-            print(text, end="\n\n", flush=True)
-        if report is not None:
-            totals.write(report)
+        if clocks:
+            preload(Path(place))
+        if not disks:
+            print("disks have no faults here: this user may not mount one", flush=True)
+        die = None if both else pservers_die
+        draw = Draw(mode, carrier, die, disks, planted or "", show, keep, clocks)
+        totals = Totals()
+        for outcome, text in results_of(
+            partial(round_of, draw), range(seed, seed + rounds), jobs, minutes
+        ):
+            totals.add(outcome)
+            print(line_of(outcome), flush=True)
+            if text:
+                print(text, end="\n\n", flush=True)
+            if report is not None:
+                totals.write(report)
     print(f"{totals.rounds} rounds, {len(totals.broken)} broken; {totals.plain()}")
     sys.exit(bool(totals.broken))
 

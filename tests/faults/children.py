@@ -21,7 +21,12 @@ from typing import Any
 
 import numpy as np
 
+from psrt.rpc import access
+from tests.faults import clocks
 from tests.support.forked import CONTEXT
+
+TOKENS = "LAB_TOKENS"
+"""The file of the token that a trainer proves, if pservers ask for one."""
 
 _planted = ""
 _PLANTS = contextlib.ExitStack()  # of this process, to its end
@@ -105,6 +110,8 @@ def _become(variables: dict[str, str], log: Path, planted: str) -> None:
     for name in [name for name in os.environ if name.startswith(("PSRT_", "PADDLE_"))]:
         del os.environ[name]
     os.environ.update(variables)
+    if clocks.VARIABLE in variables:
+        clocks.follow(variables[clocks.VARIABLE])
     tempfile.tempdir = None
     if planted:
         from tests.sim.mutations import MUTATIONS
@@ -140,6 +147,8 @@ def _trainer(
     from tests.faults.ledger_job import train
 
     core_log.configure(f"trainer {job.number}")
+    if TOKENS in variables:
+        access.assume_token_of(variables[TOKENS])
     train(job, lambda *event: events.send(event))
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from psrt.pserver.checkpoints import complete_cuts
 from psrt.storage.local_directory import LocalDirectory
+from tests.faults import clocks
 from tests.faults.books import Books
 from tests.faults.children import Child, start_trainer
 from tests.faults.disks import CutsDisk
@@ -123,8 +124,9 @@ class Attempt:
             *(round.steps, round.pace_s, round.elements, round.replaces_pservers),
         )
         log = self.place / f"trainer.{number}.{start}.log"
-        variables = {"TMPDIR": str(self.place.parent / "tmp")}
-        child = start_trainer(f"trainer {number}", job, variables, log)
+        name = f"trainer {number}"
+        variables = self._pservers.variables_of(name)
+        child = start_trainer(name, job, variables, log)
         child.facts = {"number": number, "process": process}
         self._trainers[number] = child
         self._all.append(child)
@@ -241,6 +243,8 @@ class Attempt:
             case Fault.DISK_FULL | Fault.READ_ONLY:
                 self.disk.break_down(is_full=strike.fault is Fault.DISK_FULL)
                 self._after(strike.for_s, self.disk.mend)
+            case Fault.CLOCK:
+                clocks.move(self._pservers.clock_of(strike.name), strike.by_s)
             case Fault.ASK:
                 self.cuts_asked.append(self._threads.submit(ask_for_cut, self.pservers[0]))
 

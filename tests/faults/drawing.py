@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from psrt.core import failpoints
 from tests.faults.ledger_job import LARGE, MODES, SMALL
@@ -16,6 +16,9 @@ WAIT_S = 8.0
 
 SURVIVED_S = 3.5
 """A job survives delays that together are shorter: some time stays for a busy host."""
+
+MOST_MOVED_S = 30 * 3600
+"""The most by which a wall clock is moved, in either direction."""
 
 KILLING_POINTS = [p for p in failpoints.POINTS if not p.startswith(("restore", "delta"))]
 
@@ -32,20 +35,26 @@ class Fault(enum.Enum):
     DISK_FULL = "the disk of the cuts is full for a while"
     READ_ONLY = "the disk of the cuts is read-only for a while"
     ASK = "is asked for a cut"
+    CLOCK = "finds its wall clock moved"
 
 
 @dataclass(frozen=True)
 class Strike:
-    """One fault of the process or disk `name`, once trainer `trainer` has sent step `step`."""
+    """One fault of the process or disk `name`, once trainer `trainer` has sent step `step`.
+
+    A wall clock moves to `by_s` seconds ahead of the others.
+    """
 
     fault: Fault
     name: str
     trainer: int
     step: int
     for_s: float = 0.0
+    by_s: int = 0
 
     def __str__(self) -> str:
         after = f" ({self.for_s:.1f} s)" if self.for_s else ""
+        after += f" ({self.by_s:+d} s)" if self.fault is Fault.CLOCK else ""
         where = f"trainer {self.trainer} sends step {self.step}"
         return f"{self.name} {self.fault.value}{after} when {where}"
 
@@ -61,6 +70,7 @@ class FaultRound:
     `pservers` are the numbers of pservers of each attempt: a job that did not complete goes on with
     its latest cut, or begins anew. `failpoints` are texts by pserver, of the first attempt, and
     `restore` is that of the second. A keeper starts each trainer again up to `restarts` times.
+    With `moves_clocks` callers prove tokens, which end by the wall clock of a pserver.
     """
 
     seed: int
@@ -77,6 +87,7 @@ class FaultRound:
     links: tuple[tuple[int, LinkFault], ...] = ()
     failpoints: tuple[tuple[int, str], ...] = ()
     restore: str = ""
+    moves_clocks: bool = False
 
     def __str__(self) -> str:
         lines = [
@@ -162,6 +173,24 @@ def drawn(
         failpoints=points,
         restore="restore.table=kill@2" if fails and draw.random() < 0.2 else "",
     )
+
+
+def with_clocks(round: FaultRound) -> FaultRound:
+    """The round with jumps of wall clocks, forward and back by hours, besides its other faults."""
+    draw = random.Random(f"clocks {round.seed}")
+    names = [f"trainer {n}" for n in range(round.trainers)]
+    names += [f"pserver {n}" for n in range(round.pservers[0])]
+    jumps = tuple(
+        Strike(
+            Fault.CLOCK,
+            draw.choice(names),
+            draw.randrange(round.trainers),
+            draw.randrange(round.steps),
+            by_s=draw.choice([-1, 1]) * draw.randint(60, MOST_MOVED_S),
+        )
+        for _ in range(draw.randint(2, 6))
+    )
+    return replace(round, strikes=(*round.strikes, *jumps), moves_clocks=True)
 
 
 def _kinds(draw: random.Random, makes_cuts: bool, pservers_die: bool, disks: bool) -> list[Fault]:

@@ -10,16 +10,21 @@ from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
 
+from psrt.core import whole_file
 from psrt.core.errors import CATALOGUE, ErrorCode, PsrtError
-from psrt.rpc import pb
+from psrt.rpc import access, pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
-from tests.faults.children import Child, start_pserver
+from tests.faults import clocks
+from tests.faults.children import TOKENS, Child, start_pserver
 from tests.faults.disks import CutsDisk
 from tests.faults.doors import write_doors
 from tests.faults.drawing import WAIT_S, FaultRound
 from tests.faults.limits import READY_S, Broken, check_in_time
 from tests.faults.proxy import FaultProxy, Gate
+
+TOKEN_S = 100 * 86_400
+"""Days for which tokens of a round are good: more than any clock is moved by."""
 
 _END = re.compile(r"^  ([A-Z_]+) \(exit (\d+)\)", re.M)
 
@@ -76,6 +81,7 @@ class Pservers:
         ready = self._ready(pserver)
         flags += ("--ready-file", str(ready), "--wait-timeout-s", str(WAIT_S))
         flags += ("--unix-dir", "off") if self._round.carrier != "unix" else ()
+        flags += ("--token-file", token_of(self._place)) if self._round.moves_clocks else ()
         if self._round.makes_cuts:
             flags += ("--checkpoint-dir", str(self._disk.path), "--checkpoint-keep", "50")
             flags += ("--checkpoint-every-steps", str(self._round.cut_every))
@@ -93,7 +99,21 @@ class Pservers:
         points = dict(self._round.failpoints).get(pserver.number, "") if self._number == 0 else ""
         points = self._round.restore if self._number == 1 and pserver.number == 0 else points
         points = "" if pserver.starts > 1 else points
-        return {"TMPDIR": str(self._place.parent / "tmp"), "PSRT_FAILPOINT": points}
+        return self.variables_of(f"pserver {pserver.number}") | {"PSRT_FAILPOINT": points}
+
+    def variables_of(self, name: str) -> dict[str, str]:
+        """Environment of a process of the round: its files, its clock and its token."""
+        variables = {"TMPDIR": str(self._place.parent / "tmp")}
+        if self._round.moves_clocks:
+            variables |= {clocks.VARIABLE: str(self.clock_of(name)), TOKENS: token_of(self._place)}
+        return variables
+
+    def clock_of(self, name: str) -> Path:
+        """The file of the wall clock of a process and its successors, made when it is asked for."""
+        path = self._place / f"{name}.clock"
+        if not path.exists():
+            clocks.move(path, 0)
+        return path
 
     def open_doors(self, pserver: Pserver) -> None:
         """Wait until a pserver is ready, and make a door for each of its data addresses."""
@@ -152,6 +172,17 @@ class Pservers:
         if end[0] == "INTERNAL":
             raise Broken(f"{child.name} ended with INTERNAL")
         return end[0] or "completed"
+
+
+def token_of(place: Path) -> str:
+    """The file of the token of an attempt, which the lab proves, too."""
+    path = place / "tokens.toml"
+    if not path.exists():
+        token = access.Token("lab", access.new_key(), "admin", expires_s=time.time() + TOKEN_S)
+        whole_file.write(path, access.text_of(token))
+        path.chmod(0o600)
+        access.assume_token_of(str(path))
+    return str(path)
 
 
 def ask_for_cut(pserver: Pserver) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from psrt.core.errors import PsrtError
 from psrt.pserver.checkpoints import complete_cuts, files_by_cut, find_cut
 from psrt.pserver.process.abandoned_sockets import remove_abandoned_sockets
+from psrt.rpc import access
 from psrt.storage.local_directory import LocalDirectory
 from tests.faults.books import Books, check_bits, values_in, values_of
 from tests.faults.cluster import Attempt
@@ -57,6 +58,7 @@ def run(round: FaultRound, keep: bool = False) -> Outcome:
         outcome.took_s = time.perf_counter() - began
         outcome.logs = sorted(place.glob("attempt-*/**/*.log"))
         disk.close()
+        access.assume(access.Identity())
     return outcome
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.faults.children import plant
-from tests.faults.drawing import drawn
+from tests.faults.drawing import drawn, with_clocks
 from tests.faults.report import failure_of, repeat_of
 from tests.faults.rounds import Outcome, remove, run
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Draws of all seeds, None = anything; `pservers_die` None = in odd seeds."""
+    """Draws of all seeds, None = anything; `pservers_die` None = in odd seeds.
+
+    With `clocks` wall clocks are moved: `clocks.preload` was called.
+    """
 
     mode: str | None
     carrier: str | None
@@ -21,13 +24,15 @@ class Draw:
     planted: str = ""
     show: bool = False
     keep: bool = False
+    clocks: bool = False
 
 
 def round_of(draw: Draw, seed: int) -> tuple[Outcome, str]:
     """Run the round of a seed; its text is empty unless it broke a promise, or all is shown."""
     plant(draw.planted)
     die = seed % 2 == 1 if draw.pservers_die is None else draw.pservers_die
-    outcome = run(drawn(seed, draw.mode, draw.carrier, die, draw.disks))
+    round = drawn(seed, draw.mode, draw.carrier, die, draw.disks)
+    outcome = run(with_clocks(round) if draw.clocks else round)
     options = _options(draw, die)
     outcome.repeat = repeat_of(outcome.round, options)
     text = failure_of(outcome, options) if draw.show or outcome.violation else ""
@@ -40,4 +45,4 @@ def _options(draw: Draw, pservers_die: bool) -> str:
     named = ("mode", draw.mode), ("carrier", draw.carrier)
     options = "".join(f" --{name} {value}" for name, value in named if value)
     planted = f" --planted {draw.planted!r}" if draw.planted else ""
-    return options + " --pservers-die" * pservers_die + planted
+    return options + " --pservers-die" * pservers_die + " --clocks" * draw.clocks + planted

@@ -18,8 +18,9 @@ import pytest
 
 from psrt.core import failpoints
 from tests.faults.children import plant
+from tests.faults.clocks import compiler
 from tests.faults.disks import CutsDisk, can_mount
-from tests.faults.drawing import CARRIERS, Fault, FaultRound, Strike, drawn
+from tests.faults.drawing import CARRIERS, Fault, FaultRound, Strike, drawn, with_clocks
 from tests.faults.ledger_job import MODES, SMALL
 from tests.faults.report import failure_of, line_of
 from tests.faults.rounds import Outcome, remove, run
@@ -30,6 +31,9 @@ from tests.support.processes import ROOT, psrt
 
 SEEDS = (1015, 1079, 1151, 1158, 1160, 1183)
 """Rounds of all five modes, over every carrier, with faults of every kind but the slow ones."""
+
+MOVED_CLOCKS = (7001, 7003)
+"""Rounds of `--clocks`, over a Unix socket with cuts and over grpc."""
 
 CALM = FaultRound(
     *(1, "async", "tcp", (1, 1, 1)),
@@ -75,7 +79,7 @@ def test_a_round_is_a_function_of_its_seed() -> None:
 
 
 def test_seeds_draw_every_mode_carrier_and_fault() -> None:
-    rounds = [drawn(seed, pservers_die=True) for seed in range(400)]
+    rounds = [with_clocks(drawn(seed, pservers_die=True)) for seed in range(400)]
 
     assert {each.mode for each in rounds} == set(MODES)
     assert {each.carrier for each in rounds} == set(CARRIERS)
@@ -161,6 +165,16 @@ def test_a_pserver_that_is_killed_ends_the_job_with_named_errors() -> None:
     assert all(ends[f"trainer {n}"].startswith("UNAVAILABLE: ") for n in range(2))
 
 
+@pytest.mark.skipif(compiler() is None, reason="no C compiler is here: clocks cannot be moved")
+@pytest.mark.parametrize("seed", MOVED_CLOCKS)
+def test_clocks_that_jump_by_hours_break_no_promise(seed: int) -> None:
+    """In processes of their own: a library is loaded before all others."""
+    ran = _lab("--rounds", "1", "--seed", str(seed), "--clocks", "--show")
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "finds its wall clock moved" in ran.stdout.partition("what struck:")[2]
+
+
 def test_a_small_disk_can_be_filled_and_made_read_only(tmp_path: Path) -> None:
     if not disks():
         pytest.skip("this user may not mount a disk")
@@ -192,19 +206,23 @@ def test_a_command_of_the_page_runs(command: str, tmp_path: Path) -> None:
     short = re.sub(r"--(rounds|histories) \d+", r"--\1 1", command)
     arguments = shlex.split(re.sub(r"^(bin/|\S+ -m tests\.)", "", short))
     given = [str(tmp_path / each) if each.endswith(".json") else each for each in arguments[1:]]
-    ran = subprocess.run(
-        [sys.executable, "-m", f"tests.{arguments[0]}", *given],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    ran = _lab(*given, module=arguments[0])
 
     assert ran.returncode == ("--planted" in command), ran.stdout + ran.stderr
     for written in tmp_path.glob("*.json"):
         totals = json.loads(written.read_text())
         assert 1 in (totals.get("rounds"), totals.get("histories"))
     assert any(tmp_path.iterdir()) == ("--report" in command)
+
+
+def _lab(*arguments: str, module: str = "faults") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", f"tests.{module}", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
 
 
 def test_a_pserver_takes_the_failpoint_of_the_page(tmp_path: Path) -> None:

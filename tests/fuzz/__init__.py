@@ -6,7 +6,8 @@ In reading order:
     mutate    mutations of their bytes and fields
     parsers   mutated frames inside one process: parsers and handlers
     guided    the same, guided by the branches that frames reach
-    stages    both, in processes of their own
+    ledger    what is done, in a file, so that a run can go on
+    stages    drawn and guided frames, in processes of their own
     victim    servers that admit everybody
     doors     frames through the ports of a process
     thrower   a process that sends them

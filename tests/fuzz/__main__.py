@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from tests.fuzz.attack import attack, usable_connections
+from tests.fuzz.ledger import Ledger
 from tests.fuzz.stages import drawn, guided
 
 LEAST_RATIO = 0.8
@@ -30,6 +31,11 @@ MOST_GROWTH = 1.15
 @click.option("--nice", default=19, show_default=True, help="Priority of the strangers.")
 @click.option("--seed", default=0, show_default=True, help="The first seed.")
 @click.option("--jobs", type=click.IntRange(1), default=1, help="Processes that draw frames.")
+@click.option(
+    "--ledger",
+    type=click.Path(path_type=Path),
+    help="Keep what frames inside processes showed in this file, and go on from there.",
+)
 @click.option("--report", type=click.Path(path_type=Path), help="Write the JSON to this file, too.")
 def main(
     frames: int,
@@ -41,16 +47,18 @@ def main(
     nice: int,
     seed: int,
     jobs: int,
+    ledger: Path | None,
     report: Path | None,
 ) -> None:
     """Fuzz, and print what happened as JSON; exit 1 for a defect."""
     began, found, defects = time.monotonic(), dict[str, Any](), list[str]()
+    kept = Ledger(ledger)
     if frames:
-        inside = drawn(round(frames * (1 - of_guided)), seed, jobs, frame_minutes)
+        inside = drawn(round(frames * (1 - of_guided)), seed, jobs, frame_minutes, kept)
         found["drawn"] = inside.report()
         defects += inside.defects
     if round(frames * of_guided):
-        found["guided"] = guided(round(frames * of_guided), seed + 1)
+        found["guided"] = guided(round(frames * of_guided), seed + 1, kept)
         defects += found["guided"].pop("defects", [])
     if minutes:
         with tempfile.TemporaryDirectory(prefix="psrt-fuzz-") as folder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,23 +13,53 @@ from psrt.core.errors import InternalError
 from psrt.core.threads import CrashReport
 from psrt.observe.http_server import HttpPage, HttpServer
 from psrt.rpc.server import Server
-from tests.fuzz import parsers
+from tests.fuzz import parsers, stages
 from tests.fuzz.attack import attack
 from tests.fuzz.doors import Doors
+from tests.fuzz.ledger import Ledger
 from tests.fuzz.mutate import MOST_BYTES, mutated
 from tests.fuzz.seeds import frames
-from tests.fuzz.stages import drawn, guided
+from tests.fuzz.stages import Drawn, drawn, guided
 from tests.fuzz.victim import SHARED_BYTES, Victim
 
 FEW = 3_000
 
 
 def test_mutated_frames_are_refused_by_name_and_nothing_else() -> None:
-    totals = drawn(FEW, 0, 1, None)
+    totals = drawn(FEW, 0, 1, None, Ledger())
 
     assert totals.defects == []
     assert len(totals.frames) == len(parsers.Targets().by_name)
     assert len(totals.outcomes) > 50
+
+
+def test_a_run_goes_on_where_one_before_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "FRAMES_OF_A_SEED", 100)
+    path = tmp_path / "ledger"
+    first = drawn(200, 0, 1, None, Ledger(path))
+    with path.open("a") as file:
+        file.write('{"stage": "drawn", "number": 2, "pa')
+
+    ran = []
+    monkeypatch.setattr(stages, "_of_seed", _recording(stages._of_seed, ran))
+    both = drawn(400, 0, 1, None, Ledger(path))
+
+    assert ran == [2, 3]
+    assert sum(first.frames.values()) == 200
+    assert sum(both.frames.values()) == 400
+    assert first.outcomes < both.outcomes
+    assert drawn(400, 0, 1, None, Ledger(path)) == both
+    assert ran == [2, 3]
+
+
+def _recording(run: Callable[[int, int], Drawn], ran: list[int]) -> Callable[[int, int], Drawn]:
+    def recorded(count: int, seed: int) -> Drawn:
+        ran.append(seed)
+        return run(count, seed)
+
+    return recorded
 
 
 def test_a_seed_repeats_its_frames() -> None:
@@ -71,7 +101,7 @@ def test_a_slow_frame_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_frames_guided_by_coverage_find_no_defect() -> None:
     pytest.importorskip("atheris")
 
-    found = guided(500, 1)
+    found = guided(500, 1, Ledger())
 
     assert found["defects"] == []
     assert found["frames"] >= 500

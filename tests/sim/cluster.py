@@ -17,7 +17,7 @@ from psrt.core import specs
 from psrt.core.errors import ErrorCode, PsrtError
 from psrt.pserver.checkpoints import Settings, served_job
 from psrt.pserver.decisions import PserverState
-from psrt.pserver.decisions.membership import MemberState
+from psrt.pserver.decisions.member import MemberState
 from psrt.pserver.replicas import PartHost
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
@@ -32,11 +32,12 @@ from tests.sim.passing_rows import visit
 from tests.sim.primitives import HeldLock
 from tests.sim.scenario import MODES, ProcessFault, Scenario, Strike
 from tests.sim.slow_disk import SlowDisk
-from tests.sim.training import CALL_TIMEOUT_S, JobHasEndedError, train
+from tests.sim.training import CALL_TIMEOUT_S, JobHasEndedError, WasInterruptedError, train
 from tests.sim.world import Process, World
 from tests.support.geo import OwnByHand, with_add
 
 WAIT_TIMEOUT_S = 10.0
+INTERRUPTED = "interrupted"
 KEPT_CUTS, FULL_EVERY, DELTA_EVERY_S = 2, 4, 0.1
 
 
@@ -76,6 +77,7 @@ class SimTrainer:
     process: Process
     is_over: bool = False
     starts: int = 0
+    asked: set[int] = field(default_factory=set)  # processes that were asked to end
 
 
 @dataclass
@@ -132,6 +134,10 @@ class SimCluster:
         if strike.name in self.ends or one.process.is_dead or not one.starts:
             return
         self.world.note(str(strike))
+        if strike.fault is ProcessFault.INTERRUPT:
+            assert isinstance(one, SimTrainer), "only trainers are asked to end"
+            one.asked.add(one.starts - 1)
+            return
         if strike.fault is ProcessFault.PAUSE:
             self.world.pause(one.process)
             process = one.process
@@ -285,6 +291,8 @@ class SimCluster:
             train(self, number, first)
         except JobHasEndedError:
             return self._end_after_job(number)
+        except WasInterruptedError:
+            return INTERRUPTED
         except PsrtError as error:
             return described(error)
         except Exception as error:

@@ -124,7 +124,7 @@ class SimulatedDisk:
     def remove_directory(self, path: Path) -> None:
         self._step(f"remove_directory {path}", changes=True)
         self._need_folder(path)
-        if any(path in inside.parents for inside in (*self._now.files, *self._now.folders)):
+        if any(_is_below(inside, path) for inside in (*self._now.files, *self._now.folders)):
             raise _error(errno.ENOTEMPTY, path)
         self._change(path.parent, lambda names: names.folders.discard(path))
 
@@ -139,7 +139,7 @@ class SimulatedDisk:
 
     def files(self, path: Path) -> list[Path]:
         self._step(f"files {path}")
-        return [each for each in self._now.files if path in each.parents]
+        return [each for each in self._now.files if _is_below(each, path)]
 
     # What tests call.
 
@@ -252,6 +252,11 @@ class SimulatedFile:
 
     def close(self) -> None:
         self._disk.alive()
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    """True for a path in `folder` or in a folder of it."""
+    return str(path).startswith(f"{folder}/" if folder.name else "/") and path != folder
 
 
 def _error(number: int, path: Path) -> OSError:

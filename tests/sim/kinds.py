@@ -15,6 +15,7 @@ from tests.sim.scenario import (
     Scenario,
     drawn,
     durable,
+    interrupted,
     with_backups,
     with_deltas,
 )
@@ -52,11 +53,12 @@ def _resizes(seed: int, mode: str | None) -> tuple[Scenario, Runner]:
 
 
 KINDS = {
-    "plain": Kind(30, list(MODES), _plain(drawn)),
+    "plain": Kind(25, list(MODES), _plain(drawn)),
     "durable": Kind(20, list(MODES), _plain(durable)),
     "deltas": Kind(20, list(MODES), _plain(with_deltas)),
-    "backups": Kind(15, PAIRED_MODES, _plain(with_backups)),
+    "backups": Kind(10, PAIRED_MODES, _plain(with_backups)),
     "resizes": Kind(15, PAIRED_MODES, _resizes),
+    "interrupted": Kind(10, list(MODES), _plain(interrupted)),
 }
 
 

@@ -15,7 +15,8 @@ from psrt.communicator.requests.lineage import Lineage
 from psrt.communicator.requests.retained import RetainedPush, RetainedPushes
 from psrt.pserver.decisions.dedupe import SeenSequences
 from psrt.pserver.decisions.lineages import RecordedLineage
-from psrt.pserver.decisions.membership import Membership, MemberState
+from psrt.pserver.decisions.member import MemberState
+from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.rounds import Rounds
 from psrt.pserver.frozen.change_marks import ChangeMarks
 from psrt.pserver.serving.durable.delta_writer import DeltaWriter

@@ -32,8 +32,16 @@ class Lock:
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         world = self._world
-        if world.current is not None and world.random.random() < PREEMPTION:
+        if world.current is not None and world.draw() < PREEMPTION:
             world.yield_("lock")
+        if self._held and not self._awaited(blocking, timeout):
+            return False
+        self._held = True
+        return True
+
+    def _awaited(self, blocking: bool, timeout: float) -> bool:
+        """Wait until nobody holds the lock; False if the time for it is over."""
+        world = self._world
         deadline_s = None if timeout < 0 else world.now + timeout
         while self._held:
             if not blocking:
@@ -45,7 +53,6 @@ class Lock:
             if not world.park(deadline_s, "lock") and self._held:
                 self._forget(fiber)
                 return False
-        self._held = True
         return True
 
     def release(self) -> None:

@@ -52,6 +52,7 @@ def check_ends(cluster: SimCluster, trained: set[str], is_gentle: bool) -> None:
     """
     if defects := [line for line in cluster.world.trace if "  defect: " in line]:
         raise Violation("; ".join(defects))
+    _check_interrupted(cluster, trained)
     for name, end in cluster.ends.items():
         if end.startswith((ErrorCode.INTERNAL.name, "crashed")):
             raise Violation(f"{name} {end}")
@@ -59,6 +60,16 @@ def check_ends(cluster: SimCluster, trained: set[str], is_gentle: bool) -> None:
         raise Violation(f"a job without lasting faults did not complete: {cluster.ends}")
     if is_gentle:
         _check_pservers(cluster)
+
+
+def _check_interrupted(cluster: SimCluster, trained: set[str]) -> None:
+    """Raise `Violation` if a job counts as completed although the policy ends it without a trainer
+    that was interrupted."""
+    is_allowed = cluster.mode.on_trainer_loss == "shrink" and "completed" in trained
+    for name, end in cluster.ends.items():
+        is_completed = name.startswith("pserver") and end == "completed"
+        if "interrupted" in trained and is_completed and not is_allowed:
+            raise Violation(f"{name} completed a job without an interrupted trainer")
 
 
 def check_tables(cluster: SimCluster) -> None:

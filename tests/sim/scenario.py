@@ -37,6 +37,7 @@ class ProcessFault(enum.Enum):
 
     KILL = "is killed"
     PAUSE = "stops for a while"
+    INTERRUPT = "is asked to end"
 
 
 @dataclass(frozen=True)
@@ -253,10 +254,28 @@ def with_backups(seed: int, mode: str | None = None) -> Scenario:
     )
 
 
+def interrupted(seed: int, mode: str | None = None) -> Scenario:
+    """A job in which one or two trainers are asked to end while they train, perhaps to be started
+    again; its other faults are those that `drawn` gives, every other time."""
+    other, draw = drawn(seed, mode), random.Random(f"interrupted {seed} {mode}")
+    trainers = draw.sample(range(len(other.steps)), min(len(other.steps), draw.choice([1, 1, 2])))
+    signals = [
+        Strike(round(draw.uniform(0.005, 0.1), 4), ProcessFault.INTERRUPT, f"trainer {number}", 0.0)
+        for number in trainers
+    ]
+    faults = draw.random() < 0.5
+    return replace(
+        other,
+        joins_s=tuple(0.0 for _ in other.steps),
+        links=other.links if faults else (),
+        strikes=(*signals, *(other.strikes if faults else ())),
+    )
+
+
 def _strike(draw: random.Random, trainers: int, pservers_die: bool) -> Strike:
     of_pserver = draw.random() < 0.3
     name = f"pserver {draw.randrange(2)}" if of_pserver else f"trainer {draw.randrange(trainers)}"
-    fault = draw.choice(list(ProcessFault))
+    fault = draw.choice([ProcessFault.KILL, ProcessFault.PAUSE])
     if of_pserver and not pservers_die:
         fault = ProcessFault.PAUSE
     stays_dead = fault is ProcessFault.KILL and draw.random() < 0.3

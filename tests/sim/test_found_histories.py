@@ -26,6 +26,7 @@ FOUND = [
     ("resizes", "ssp", 30011382),
     ("resizes", "ssp", 30011564),
     ("resizes", "async", 30013304),
+    ("backups", "sync-abort", 60001369),
 ]
 
 

@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tests.sim.history import run
-from tests.sim.scenario import MODES, PAIRED_MODES, drawn, durable, with_backups, with_deltas
+from tests.sim.scenario import (
+    MODES,
+    PAIRED_MODES,
+    drawn,
+    durable,
+    interrupted,
+    with_backups,
+    with_deltas,
+)
 
-HISTORIES, DURABLE, DELTAS, BACKUPS = 12, 8, 6, 6
+HISTORIES, DURABLE, DELTAS, BACKUPS, INTERRUPTED = 12, 8, 6, 6, 8
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -15,6 +23,16 @@ def test_no_history_breaks_a_promise(mode: str) -> None:
     for seed in range(HISTORIES):
         verdict = run(drawn(seed, mode))
         assert not verdict.violation, verdict
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_interrupted_trainer_has_not_completed(mode: str) -> None:
+    left = 0
+    for seed in range(INTERRUPTED):
+        verdict = run(interrupted(seed, mode))
+        assert not verdict.violation, verdict
+        left += any(line.endswith(": interrupted") for line in verdict.trace)
+    assert left > 0
 
 
 @pytest.mark.parametrize("mode", MODES)

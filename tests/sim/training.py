@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from psrt.communicator.base import Beginning, Position, Pulled
+from psrt.communicator.base import Beginning, Communicator, Position, Pulled
 from psrt.communicator.factory import make
 from psrt.core import specs
+from psrt.core.errors import PsrtError
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from tests.sim.cuts import position_of
@@ -18,7 +21,7 @@ from tests.support.geo import GeoByHand, OwnByHand
 if TYPE_CHECKING:
     from tests.sim.cluster import SimCluster
 
-CALL_TIMEOUT_S, START_TIMEOUT_S = 20.0, 20.0
+CALL_TIMEOUT_S, START_TIMEOUT_S, STOP_S = 20.0, 20.0, 10.0
 RETAINED_BYTES = 4000
 """Memory for retained pushes: that of some steps, so that trainers ask for cuts."""
 MOST_STARTS = 4
@@ -27,6 +30,10 @@ STEP_S = 0.01
 
 class JobHasEndedError(Exception):
     """The job ended while a process joined in a trainer's place: it would begin another one."""
+
+
+class WasInterruptedError(Exception):
+    """The process was asked to end, and has left."""
 
 
 def train(cluster: SimCluster, number: int, process: int) -> None:
@@ -67,6 +74,8 @@ def train(cluster: SimCluster, number: int, process: int) -> None:
             _check_staleness(cluster, number, step, pulled)
             if isinstance(cluster.mode, specs.Sync):
                 cluster.ledger.acknowledged.add(row)
+            if process in cluster.trainers[number].asked:
+                _leave(communicator, clients)
         communicator.flush(CALL_TIMEOUT_S)
         cluster.ledger.acknowledged.update(sent)
         if cluster.scenario.ends_with_cut:
@@ -79,6 +88,15 @@ def train(cluster: SimCluster, number: int, process: int) -> None:
         communicator.close()
         for client in clients:
             client.close()
+
+
+def _leave(communicator: Communicator, clients: Sequence[Client]) -> None:
+    """Leave as a trainer does that was asked to end; raises `WasInterruptedError`."""
+    for client in clients:
+        client.hurry()
+    with suppress(PsrtError):  # it ends all the same
+        communicator.stop(STOP_S, interrupted=True)
+    raise WasInterruptedError
 
 
 def _check_staleness(cluster: SimCluster, number: int, step: int, pulled: Pulled) -> None:

@@ -78,6 +78,7 @@ class World:
     def __init__(self, seed: int | str, start_s: float = 1000.0) -> None:
         self.now = start_s
         self.random = random.Random(f"world {seed}")
+        self.draw = self.random.random
         self.trace: list[str] = []
         self.hub = greenlet.getcurrent()
         self.current: Fiber | None = None

@@ -31,7 +31,17 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("role")
     parser.add_argument("job", nargs="?")
-    for flag in ("config", "host", "port", "ready-file", "endpoints", "carrier", "report", "save"):
+    for flag in (
+        "config",
+        "host",
+        "port",
+        "ready-file",
+        "endpoints",
+        "carrier",
+        "report",
+        "save",
+        "run",
+    ):
         parser.add_argument(f"--{flag}")
     for flag in ("num-gradient-servers", "trainers", "trainer-id", "cpu-threads", "cpu-num"):
         parser.add_argument(f"--{flag}", type=int)

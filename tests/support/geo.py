@@ -157,8 +157,8 @@ class GeoByHand:
         self.inner.flush(timeout_s, final)
         return self.current()
 
-    def stop(self, timeout_s: float) -> dict[str, F32]:
-        return self.inner.stop(timeout_s)
+    def stop(self, timeout_s: float, interrupted: bool = False) -> dict[str, F32]:
+        return self.inner.stop(timeout_s, interrupted)
 
     def close(self) -> None:
         self.inner.close()

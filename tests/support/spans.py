@@ -20,7 +20,7 @@ TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
 
 def is_missing() -> bool:
-    """True without the packages of psrt[otel]."""
+    """True without the packages of psrt-cluster[otel]."""
     return found("opentelemetry.sdk.trace") is None or found("opentelemetry.exporter.otlp") is None
 
 

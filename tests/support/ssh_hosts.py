@@ -42,7 +42,7 @@ def ssh_hosts(directory: Path) -> Iterator[Path]:
     """Run the server; yields the configuration file of a client that knows its key."""
     if not Path(_SERVER).exists() or not shutil.which("ssh-keygen"):
         pytest.skip("needs sshd and ssh-keygen of OpenSSH")
-    pytest.importorskip("fabric", reason="needs fabric, of psrt[ssh]")
+    pytest.importorskip("fabric", reason="needs fabric, of psrt-cluster[ssh]")
     Path("/run/sshd").mkdir(exist_ok=True)
     for name in ("host", "user"):
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / name)]

@@ -23,7 +23,7 @@ Examples:
 
 
 @click.command("verify", epilog=_EPILOG)
-@click.argument("location", metavar="DIR")
+@click.argument("location", metavar="DIR", type=click.Path())
 @click.argument("which", metavar="[N|latest|all]", default="latest")
 def verify(*, location: str, which: str) -> int:
     """Read every byte of cuts and compare all checksums.

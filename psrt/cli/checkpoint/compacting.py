@@ -19,7 +19,7 @@ Examples:
 
 
 @click.command("compact", epilog=_EPILOG)
-@click.argument("location", metavar="DIR")
+@click.argument("location", metavar="DIR", type=click.Path())
 @click.argument("which", metavar="[N|latest]", default="latest")
 def compact_cut(*, location: str, which: str) -> None:
     """Merge an incremental cut and those that it builds on into one full cut.

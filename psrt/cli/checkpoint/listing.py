@@ -21,7 +21,7 @@ _TABLE_HEADS = ("table", "kind", "shape", "elements or rows", "pieces", "version
 
 
 @click.command("list", epilog="\b\nExample:\n  psrt checkpoint list checkpoints")
-@click.argument("location", metavar="DIR")
+@click.argument("location", metavar="DIR", type=click.Path())
 def list_cuts(*, location: str) -> None:
     """List the cuts of a directory, the oldest first.
 
@@ -46,7 +46,7 @@ Examples:
 
 
 @click.command("show", epilog=_SHOW_EPILOG)
-@click.argument("location", metavar="DIR")
+@click.argument("location", metavar="DIR", type=click.Path())
 @click.argument("which", metavar="[N|latest]", default="latest")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(*, location: str, which: str, as_json: bool) -> None:

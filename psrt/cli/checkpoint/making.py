@@ -59,7 +59,7 @@ Examples:
 
 
 @click.command("prune", epilog=_PRUNE_EPILOG)
-@click.argument("location", metavar="DIR")
+@click.argument("location", metavar="DIR", type=click.Path())
 @click.option("--keep", required=True, type=click.IntRange(min=1), help="Newest cuts to keep.")
 @click.option(
     "--keep-every",

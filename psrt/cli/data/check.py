@@ -39,7 +39,7 @@ def split(*, file: Path, parts: int, out: Path, gzipped: bool, replace: bool) ->
 
 
 @click.command("check", epilog="\b\nExample:\n  psrt data check data/*.txt --job ctr_dnn.toml")
-@click.argument("files", nargs=-1, required=True, metavar="FILES…")
+@click.argument("files", nargs=-1, required=True, metavar="FILES…", type=click.Path())
 @format_options
 def check(*, files: tuple[str, ...], format: Format) -> int:
     """Read files to their ends and print all errors that a job would stop at.

@@ -59,7 +59,7 @@ Examples:
 
 
 @data.command("convert", epilog=_CONVERT_EPILOG)
-@click.argument("inputs", nargs=-1, required=True, metavar="FILES…")
+@click.argument("inputs", nargs=-1, required=True, metavar="FILES…", type=click.Path())
 @click.option("--test", "tests", multiple=True, metavar="FILE", help=_TEST_HELP)
 @format_options
 @destination_options
@@ -80,7 +80,7 @@ def convert(
 
 
 @data.command("criteo", epilog="\b\nExample:\n  psrt data criteo train.tsv.gz --out data/criteo")
-@click.argument("inputs", nargs=-1, required=True, metavar="IN.tsv[.gz]…")
+@click.argument("inputs", nargs=-1, required=True, metavar="IN.tsv[.gz]…", type=click.Path())
 @destination_options
 @split_options
 @click.option("--bucket-ints", is_flag=True, help="Add slots I1 … I13: integers as bucket ids.")
@@ -103,7 +103,7 @@ Examples:
 
 
 @data.command("libsvm", epilog=_LIBSVM_EPILOG)
-@click.argument("inputs", nargs=-1, required=True, metavar="IN[.gz]…")
+@click.argument("inputs", nargs=-1, required=True, metavar="IN[.gz]…", type=click.Path())
 @click.option("--test", "tests", multiple=True, metavar="IN[.gz]", help=_TEST_HELP)
 @destination_options
 @split_options

@@ -18,7 +18,7 @@ from psrt.data.sources import expand, text_bytes
 
 
 @click.command("avazu", epilog="\b\nExample:\n  psrt data avazu train.csv --out data/avazu")
-@click.argument("inputs", nargs=-1, required=True, metavar="train.csv[.gz]…")
+@click.argument("inputs", nargs=-1, required=True, metavar="train.csv[.gz]…", type=click.Path())
 @destination_options
 @split_options
 def avazu(*, inputs: tuple[str, ...], destination: Destination, split: Split) -> None:
@@ -40,7 +40,7 @@ Examples:
 
 
 @click.command("imikolov", epilog=_IMIKOLOV_EPILOG)
-@click.argument("inputs", nargs=-1, required=True, metavar="TEXT[.gz]…")
+@click.argument("inputs", nargs=-1, required=True, metavar="TEXT[.gz]…", type=click.Path())
 @click.option("--test", "tests", multiple=True, metavar="TEXT[.gz]", help="Test sentences.")
 @click.option("--n", default=None, type=click.IntRange(2), help="Words of an n-gram.  [default: 5]")
 @click.option("--window", default=0, metavar="WORDS", help="Skip-gram pairs up to WORDS apart.")

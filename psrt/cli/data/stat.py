@@ -29,7 +29,7 @@ Examples:
 
 
 @click.command("stat", epilog=_STAT_EPILOG)
-@click.argument("files", nargs=-1, required=True, metavar="FILES…")
+@click.argument("files", nargs=-1, required=True, metavar="FILES…", type=click.Path())
 @format_options
 @click.option("--label", metavar="SLOT", help="[default: the first slot of one value]")
 @click.option(
@@ -50,7 +50,7 @@ Examples:
     "--png",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Draw occurrences over rank for each slot of ids; needs psrt[plot].",
+    help="Draw occurrences over rank for each slot of ids; needs psrt-cluster[plot].",
 )
 def stat(
     *,

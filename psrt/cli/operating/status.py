@@ -13,7 +13,7 @@ import click
 from psrt.cli import results
 from psrt.cli.operating.watching import watching
 from psrt.cli.options import access_options
-from psrt.core.errors import ErrorCode, UnavailableError
+from psrt.core.errors import AccessError, ErrorCode, UnavailableError
 from psrt.core.threads import CrashReport
 from psrt.rpc.hosts import split_endpoint
 from psrt.status import ClusterFacts, Gatherer, StatusReport, others_of_plan, waits
@@ -129,14 +129,18 @@ def _serve(gatherer: Gatherer, port: int) -> None:
 
 
 def _check_any(facts: ClusterFacts) -> None:
-    """Raise the reason if no pserver answers."""
-    if not facts.reached:
-        reasons = "; ".join(f"{each.endpoint}: {each.reason}" for each in facts.unreachable)
-        raise UnavailableError(
-            f"No pserver answers. {reasons}",
-            code=ErrorCode.UNAVAILABLE,
-            hint="Compare the endpoints with the lines 'psrt pserver ready on'.",
-        )
+    """Raise the reason if no pserver answers; one that refuses is a better reason than silence."""
+    if facts.reached:
+        return
+    refused = [each for each in facts.unreachable if each.code == ErrorCode.ACCESS_DENIED.name]
+    reasons = "; ".join(f"{each.endpoint}: {each.reason}" for each in facts.unreachable)
+    if refused:
+        raise AccessError(f"This command was refused. {reasons}", hint=refused[0].hint)
+    raise UnavailableError(
+        f"No pserver answers. {reasons}",
+        code=ErrorCode.UNAVAILABLE,
+        hint="Compare the endpoints with the lines 'psrt pserver ready on'.",
+    )
 
 
 def _show_json(now: ClusterFacts) -> None:

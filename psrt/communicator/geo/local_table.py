@@ -17,7 +17,7 @@ from psrt.core.specs import SparseTableSpec, rate_at
 from psrt.core.types import F32, I32, I64
 from psrt.kernels import jit
 from psrt.kernels.optimizers import rule_of
-from psrt.kernels.tables import RowStore, RowUpdate, encode, no_hints, row_layout
+from psrt.kernels.tables import ID_WORD, RowStore, RowUpdate, encode, no_hints, row_layout
 
 
 class LocalTable:
@@ -67,6 +67,19 @@ class LocalTable:
         """All rows: ids (n,) and weights (n, width) of at most `page_rows` at a time, copied."""
         for start in range(0, len(self), page_rows):
             yield self._rows.page(start, min(start + page_rows, len(self)))
+
+    def raw_pages(self, page_rows: int) -> Iterator[F32]:
+        """All rows (n, words) with header and optimizer state, not copied, for `put_raw`."""
+        for start in range(0, len(self), page_rows):
+            yield self._rows.slab.rows[start : min(start + page_rows, len(self))]
+
+    def put_raw(self, rows: F32) -> None:
+        """Insert or replace rows of `raw_pages`; raises `ValueError` for those of another form."""
+        if rows.shape[1:] != self._rows.slab.rows.shape[1:]:
+            raise ValueError(f"rows of {rows.shape[1:]} words")
+        ids = np.ascontiguousarray(rows).view(np.int64)[:, ID_WORD // 2].copy()
+        order, found = np.arange(len(ids), dtype=np.int32), no_hints(len(ids))
+        self._rows.put(ids, order, found, rows)
 
     def _trained(self, ids: I64) -> I32:
         """Positions of the ids that are not the padding id."""

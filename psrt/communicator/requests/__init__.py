@@ -10,6 +10,7 @@ endpoint_threads  threads for the calls to each pserver
 retained          pushes kept until a cut has them
 failover          a pserver that has ended is deposed, and its backup used
 recovery          a recovered pserver is sent its pushes again
+asked_cut         a cut that a trainer asks for
 job_calls         calls about the job: join, meet, take part in cuts, complete
 state_calls       trainer states to a cut and from one, page by page
 pserver_group     calls to all pservers of a plan

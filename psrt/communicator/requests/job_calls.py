@@ -15,8 +15,9 @@ from typing import TypeAlias, TypeVar
 
 from psrt.communicator.base import Beginning, Timeline
 from psrt.communicator.members import Members, members_of
+from psrt.communicator.requests.asked_cut import ask_for_cut
 from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
-from psrt.communicator.requests.lineage import Lineage
+from psrt.communicator.requests.lineage import Lineage, leave
 from psrt.communicator.requests.recovery import DurablePushes
 from psrt.communicator.requests.router import Router
 from psrt.communicator.requests.state_calls import StatePage, send_state, stored_states
@@ -33,6 +34,7 @@ T = TypeVar("T")
 log = logging.getLogger("psrt.communicator")
 
 NO_SPAN = nullcontext()
+SLOW_S = 3.0  # a longer registration is reported
 
 OnCut: TypeAlias = Callable[[int], None]
 """Called with the number of a cut that this trainer took part in, on any thread."""
@@ -40,10 +42,6 @@ OnCut: TypeAlias = Callable[[int], None]
 
 def ignore_cut(number: int) -> None:
     """The `OnCut` that does nothing."""
-
-
-SLOW_S = 3.0
-"""A longer registration is reported."""
 
 
 class JobCalls:
@@ -209,9 +207,7 @@ class JobCalls:
 
     def request_cut(self, timeout_s: float, behind: int) -> int:
         """Ask the first pserver for a cut behind `behind`; its number once complete."""
-        header = pb.Header(cut=pb.Cut(newest=behind))
-        reply = self._clients[0].call(Method.CHECKPOINT, header=header, timeout_s=timeout_s)
-        number = int(reply.header.cut.number)
+        number = ask_for_cut(self._clients, timeout_s, behind)
         if self.durable is not None:
             self.durable.completed(number)
         return number
@@ -223,6 +219,10 @@ class JobCalls:
         if self.durable is not None and not self.durable.has_ended(replies):
             self.durable.linger(timeout_s, position)
         self._on_all("stop: confirming", [each.confirm for each in self._clients], timeout_s)
+
+    def leave(self, timeout_s: float) -> None:
+        """Report to every pserver that this trainer was asked to end, and has not completed."""
+        self._on_all("leaving", [partial(leave, c, timeout_s) for c in self._clients], timeout_s)
 
     def _meet(self, meet: pb.Meet, timeout_s: float | None = None) -> pb.MeetReply:
         timeout_s = self.call_timeout_s if timeout_s is None else timeout_s

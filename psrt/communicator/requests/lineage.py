@@ -16,6 +16,8 @@ from typing import NamedTuple, TypeAlias
 
 from psrt.communicator.requests.requests import Request
 from psrt.rpc import pb
+from psrt.rpc.client import Client
+from psrt.rpc.methods import Method
 
 Steps: TypeAlias = tuple[int, int]
 """The first and the last of a run of steps, which count from 1."""
@@ -153,3 +155,10 @@ class Lineage:
 
 
 __all__ = ["WHOLE", "LeaveOut", "Lineage", "Settled", "Steps"]
+
+
+def leave(client: Client, timeout_s: float) -> None:
+    """Report to a pserver that this trainer was asked to end, and has not completed: a successor
+    may go on with its lineage, if the job lets it."""
+    left = pb.Header(complete=pb.Complete(interrupted=True))
+    client.call(Method.COMPLETE, header=left, timeout_s=timeout_s)

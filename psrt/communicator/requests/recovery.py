@@ -174,7 +174,7 @@ class DurablePushes:
 
     def _call(self, endpoint: int, client: Client) -> None:
         """Call a pserver; without room for pushes, ask for those kept of it to become durable."""
-        asked = self._is_pressed and self._waits_for_deltas
+        asked = self._is_pressed and not self._is_replicated
         header = pb.Header(durable_to=self._retained.newest_of(endpoint) if asked else 0)
         reply = client.call(Method.ATTEND, header=header, timeout_s=PING_S)
         self.durable(endpoint, reply.header.durable_to)

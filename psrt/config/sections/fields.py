@@ -101,6 +101,10 @@ def insecure(what: str) -> Any:
     return setting(False, help)
 
 
+def run(what: str) -> Any:
+    return setting("", f"Identity of one run of a job: {what}; psrt launch sets it.")
+
+
 def check_endpoints(endpoints: tuple[str, ...]) -> None:
     for endpoint in endpoints:
         host, _, port = endpoint.rpartition(":")

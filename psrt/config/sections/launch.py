@@ -62,7 +62,14 @@ class LaunchConfig:
     )
     pservers: int = setting(2, "Number of pservers to start.", minimum=1)
     trainers: int = setting(2, "Number of trainers to start.", minimum=1)
-    log_dir: str = setting("logs", "Directory for one log file per process.")
+    runs: str = setting(
+        "runs", "Directory in which each launch makes one of its own, NAME-TIME, and links latest."
+    )
+    log_dir: str = setting(
+        "",
+        "Directory for all files of this launch: logs, ready files, reports; empty = a new one in "
+        "runs.",
+    )
     carrier: str = fields.carrier()
     cpu_threads: int = fields.cpu_threads()
     cpu_num: int = fields.cpu_num()

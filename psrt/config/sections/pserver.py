@@ -60,6 +60,7 @@ class PserverConfig:
         minimum=0,
         role_variables=("PADDLE_INIT_NUM_GRADIENT_SERVERS",),
     )
+    run: str = fields.run("trainers of another one are refused")
     max_message_mib: int = setting(
         1024, "Largest message, in MiB; larger ones are refused.", minimum=1
     )
@@ -133,6 +134,13 @@ class PserverConfig:
     )
     checkpoint_timeout_s: float = setting(
         600.0, "Time limit of a cut, in seconds; a late one is given up.", minimum=0.001
+    )
+    checkpoint_mib_per_s: float = setting(
+        20.0,
+        "Most MiB per second that a pserver writes of a cut while trainers push, so that they "
+        "keep their cores; 0 = no limit. More if half of checkpoint_timeout_s would pass, and no "
+        "limit at the end of a job or of a process, or if pushes wait for the cut.",
+        minimum=0.0,
     )
     checkpoint_at_end: bool = setting(
         True, "Make a cut when all trainers have trained, if there is a checkpoint_dir."

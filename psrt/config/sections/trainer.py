@@ -33,6 +33,7 @@ class TrainerConfig:
         ),
     )
     local: bool = setting(False, "Train without pservers: this one trainer holds all parameters.")
+    run: str = fields.run("pservers of another one refuse this trainer")
     carrier: str = fields.carrier()
     token_file: str = fields.token_file(
         "the one that this trainer proves; empty = none", "psrt.token"

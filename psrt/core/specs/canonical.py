@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import cache
 from typing import Any, get_args
 
 from psrt.core.errors import ConfigError
@@ -33,12 +34,24 @@ _KINDS: dict[str, type] = {
 
 def to_plain(spec: Any) -> Any:
     """Convert dataclasses to dicts with a `kind` and tuples to lists; other values stay."""
-    if dataclasses.is_dataclass(spec) and not isinstance(spec, type):
-        fields = {f.name: to_plain(getattr(spec, f.name)) for f in dataclasses.fields(spec)}
-        return {"kind": type(spec).__name__, **fields}
+    cls: Any = type(spec)
+    names = _field_names(cls)
+    if names is not None:
+        plain: dict[str, Any] = {"kind": cls.__name__}
+        for name in names:
+            plain[name] = to_plain(getattr(spec, name))
+        return plain
     if isinstance(spec, list | tuple):
         return [to_plain(item) for item in spec]
     return spec
+
+
+@cache
+def _field_names(cls: type) -> tuple[str, ...] | None:
+    """The fields of a dataclass, None for another type; pservers with backups convert many."""
+    if not dataclasses.is_dataclass(cls):
+        return None
+    return tuple(field.name for field in dataclasses.fields(cls))
 
 
 def from_plain(plain: Any, levels: int = 32) -> Any:

@@ -38,12 +38,19 @@ from psrt.executor.compute.registry import (
     StepSequence,
     computes,
 )
-from psrt.executor.compute.updates import DenseUpdate, Update, in_sequence, make_update
+from psrt.executor.compute.updates import (
+    DenseUpdate,
+    LocalRowUpdate,
+    Update,
+    in_sequence,
+    make_update,
+)
 
 __all__ = ["ALIASING", "COMPUTE", "SHAPES_ONLY", "Bound", "Compute", "RecordedStep", "Step"]
 __all__ += [
     "SMALL",
     "DenseUpdate",
+    "LocalRowUpdate",
     "StepSequence",
     "Update",
     "computes",

@@ -187,6 +187,10 @@ class LocalRowUpdate:
         touched = TouchedRows(table_rows, self._positions(count)[here], self.gradient.value)
         self.rule.update_rows(table, touched, self._rate, step)
 
+    def state(self) -> Array:
+        """Header and state (height, ·) of each row."""
+        return self._ensured_state()
+
     def _table(self) -> RowTable:
         return RowTable(self.value.value, 0, self._ensured_state(), HEADER_WORDS)
 

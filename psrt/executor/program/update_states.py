@@ -1,11 +1,11 @@
-"""Optimizer states and step counts of the dense parameters that an executor updates itself."""
+"""Optimizer states and step counts of the parameters that an executor updates itself."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from psrt.core.types import Array
-from psrt.executor.compute import DenseUpdate
+from psrt.executor.compute import DenseUpdate, LocalRowUpdate
 from psrt.executor.program.compiled import Compiled
 
 
@@ -23,6 +23,29 @@ class UpdateStates:
                 if isinstance(update, DenseUpdate):
                     found.setdefault(name, (update.state, update.pace.steps))
         return found
+
+    def whole(self) -> dict[str, tuple[Array, int]]:
+        """State, not copied, and number of updates of each parameter, tables among them.
+
+        That of a table is (height, header and state words).
+        """
+        found = self.current()
+        for name, update in self._row_updates():
+            found.setdefault(name, (update.state(), update.pace.steps))
+        return found
+
+    def go_on_whole(self, states: Mapping[str, tuple[Array, int]]) -> None:
+        """Continue with copies of `states` of `whole`, which fit."""
+        self.go_on(states)
+        for name, update in self._row_updates():
+            if name in states:
+                update.state()[:], update.pace.steps = states[name]
+
+    def _row_updates(self) -> Iterator[tuple[str, LocalRowUpdate]]:
+        for program in self._programs:
+            for name, update in program.updates.items():
+                if isinstance(update, LocalRowUpdate):
+                    yield name, update
 
     def go_on(self, states: Mapping[str, tuple[Array, int]]) -> None:
         """Continue with copies of `states`, which fit; updates without one stay as they are."""

@@ -151,7 +151,7 @@ class KubernetesEngine:
                 del self._logs[pod]
                 self._logged.add(pod)
             elif chunk:
-                self._children[child].write(chunk)
+                self._children[child].append(chunk)
 
     def _read_look(self) -> None:
         assert self._look is not None

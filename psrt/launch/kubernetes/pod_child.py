@@ -9,14 +9,15 @@ from collections.abc import Callable, Sequence
 from psrt.core import whole_file
 from psrt.launch.kubernetes.pod_facts import JobFacts, PodFacts
 from psrt.launch.outputs import last_lines
-from psrt.launch.plan import FOLLOWED, PSERVER, TRAINER, ChildId, Command
+from psrt.launch.plan import PSERVER, TRAINER, ChildId, Command
+from psrt.launch.reported_child import ReportedChild
 
 _KILLED = 137
 _STOPPED = 143
 
 
-class PodChild:
-    """One process; `say` gets its news, and the output of the process that is followed.
+class PodChild(ReportedChild):
+    """One process; `say` also gets its news.
 
     `address` is that of a pserver, which is its endpoint once its pod is ready.
     """
@@ -29,55 +30,16 @@ class PodChild:
         say: Callable[[str], None],
         send_signal: Callable[[ChildId, signal.Signals], None],
     ) -> None:
-        self.command = command
-        self.code: int | None = None
-        self.seconds, self.endpoint, self.host = 0.0, "", ""
+        super().__init__(command, now, say)
         self.pid = 1  # in its container
-        self._address, self._started_at = address, now
-        self._say, self._send_signal = say, send_signal
-        self._ended_with: int | None = None
+        self._address, self._send_signal = address, send_signal
         self._is_asked_to_end = False
         self._seen: set[str] = set()
-        self._partial = b""
-        command.result.unlink(missing_ok=True)  # files of an earlier run
-        command.log.unlink(missing_ok=True)
-        command.log.touch()
-
-    @property
-    def child(self) -> ChildId:
-        return self.command.child
-
-    @property
-    def log(self) -> str:
-        return str(self.command.log)
-
-    def has_just_ended(self, now: float) -> bool:
-        if self.code is not None or self._ended_with is None:
-            return False
-        self.code, self.seconds = self._ended_with, now - self._started_at
-        return True
-
-    @property
-    def has_ended(self) -> bool:
-        """True once its end is known."""
-        return self._ended_with is not None
 
     def send(self, number: signal.Signals) -> None:
         if not self.has_ended:
             self._is_asked_to_end |= number != signal.SIGUSR1
             self._send_signal(self.child, number)
-
-    def last_lines(self) -> str:
-        return last_lines(self.command.log)
-
-    def write(self, raw: bytes) -> None:
-        """Append output of the pod to the log."""
-        with self.command.log.open("ab") as log:
-            log.write(raw)
-        if self.child == FOLLOWED:
-            *lines, self._partial = (self._partial + raw).split(b"\n")
-            for line in lines:
-                self._say(line.decode(errors="replace"))
 
     def update(self, pods: Sequence[PodFacts], job: JobFacts | None, *, is_logged: bool) -> None:
         """Take over what is known of its pods, the newest one last, and their Job.
@@ -95,7 +57,7 @@ class PodChild:
             self._tell(each)
         may_come_again = pod.code and not self._is_over(job)
         if pod.code is not None and is_logged and not may_come_again:
-            self._end(pod.code)
+            self.end(pod.code)
 
     def _is_over(self, job: JobFacts | None) -> bool:
         """True if no pod will take the place of one that failed or is gone."""
@@ -114,17 +76,12 @@ class PodChild:
 
     def _end_if(self, is_over: bool, code: int) -> None:
         if is_over and not self.has_ended:
-            self._end(code)
+            self.end(code)
 
-    def _end(self, code: int) -> None:
-        self._ended_with = -9 if code == _KILLED else code
-        if self._partial:
-            self._say(self._partial.decode(errors="replace"))
+    def end(self, code: int) -> None:
+        super().end(-9 if code == _KILLED else code)
         if self.child.role == TRAINER and code == 0:
-            whole_file.write(self.command.result, report_in(self._last_text()))
-
-    def _last_text(self) -> str:
-        return last_lines(self.command.log, 2000)
+            whole_file.write(self.command.result, report_in(last_lines(self.command.log, 2000)))
 
 
 def report_in(text: str) -> str:

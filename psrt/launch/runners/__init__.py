@@ -16,12 +16,12 @@ runner_engine  an engine that starts processes by runners
 from psrt.launch.runners.connection import RunnerConnection
 from psrt.launch.runners.links import Link, PipeLink
 from psrt.launch.runners.listening import RunnerPort, SocketLink
-from psrt.launch.runners.messages import LineSplitter, Message, message_in, packed
+from psrt.launch.runners.messages import Message, message_in, packed
 from psrt.launch.runners.remote_child import RemoteChild
 from psrt.launch.runners.runner_engine import Reach, RunnerEngine, runner_command
 from psrt.launch.runners.started import Started
 from psrt.launch.runners.uplink import KEY_VARIABLE, proof_of
 
-__all__ = ["KEY_VARIABLE", "LineSplitter", "Link", "Message", "PipeLink", "Reach"]
+__all__ = ["KEY_VARIABLE", "Link", "Message", "PipeLink", "Reach"]
 __all__ += ["RemoteChild", "RunnerConnection", "RunnerEngine", "RunnerPort", "SocketLink"]
 __all__ += ["Started", "message_in", "packed", "proof_of", "runner_command"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from psrt.launch.outputs import LineSplitter
 from psrt.launch.plan import ChildId, Command
 from psrt.launch.runners.links import Link
-from psrt.launch.runners.messages import LineSplitter, message_in, packed
+from psrt.launch.runners.messages import message_in, packed
 from psrt.launch.runners.remote_child import RemoteChild
 
 

@@ -13,7 +13,8 @@ import select
 import socket
 
 from psrt.core.clock import Clock
-from psrt.launch.runners.messages import LineSplitter, Message, message_in, packed
+from psrt.launch.outputs import LineSplitter
+from psrt.launch.runners.messages import Message, message_in, packed
 from psrt.launch.runners.uplink import proof_of
 
 _PROVE_S = 10.0

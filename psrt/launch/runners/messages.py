@@ -53,23 +53,3 @@ def files_field(files: Mapping[str, bytes]) -> dict[str, str]:
 
 def files_of(field: Mapping[str, str]) -> dict[str, bytes]:
     return {name: base64.b64decode(text) for name, text in field.items()}
-
-
-class LineSplitter:
-    """Splits a stream of bytes into lines."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []  # joined once: a line with files has many
-
-    @property
-    def rest(self) -> bytes:
-        """The unfinished line."""
-        return b"".join(self._parts)
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        self._parts.append(chunk)
-        if b"\n" not in chunk:
-            return []
-        *lines, rest = self.rest.split(b"\n")
-        self._parts = [rest]
-        return lines

@@ -14,7 +14,8 @@ import secrets
 import socket
 
 from psrt.core.errors import JobError
-from psrt.launch.runners.messages import LineSplitter, Message, message_in, packed
+from psrt.launch.outputs import LineSplitter
+from psrt.launch.runners.messages import Message, message_in, packed
 
 KEY_VARIABLE = "_PSRT_RUNNER_KEY"
 """The variable with the key of a launch, in hexadecimal digits; processes of the job lack it."""

@@ -5,6 +5,7 @@ In reading order:
     cut_files      names and contents of the files of a cut
     trainer_states  pages that Geo trainers send, to files of a part
     part_writer    frozen tables to files
+    part_pace      the rate at which frozen tables are written
     saved_cut      a complete cut: its manifest, and the pages of its tables
     merging        a table merged from its full freeze and the deltas behind it
     compaction     a cut that builds on others made full
@@ -27,6 +28,7 @@ from psrt.pserver.checkpoints.coordination import Coordination
 from psrt.pserver.checkpoints.cutting import Cutting, Settings
 from psrt.pserver.checkpoints.delta_schedule import DeltaSchedule
 from psrt.pserver.checkpoints.local_cut import LocalCut, LocalCuts
+from psrt.pserver.checkpoints.part_pace import PartPaces
 from psrt.pserver.checkpoints.saved_cut import (
     SavedCut,
     StoredPages,
@@ -50,4 +52,4 @@ __all__ += [
     "find_cut",
 ]
 __all__ += ["DeltaSchedule", "LocalCut", "LocalCuts", "delta_files", "remove_cut", "served_job"]
-__all__ += ["term_file"]
+__all__ += ["PartPaces", "term_file"]

@@ -19,16 +19,19 @@ from typing import Any
 from psrt.coordinator.part_chain import Continuation, PartChain, PartOutcome
 from psrt.coordinator.retention import Retention
 from psrt.coordinator.schedule import CutSchedule
+from psrt.core.clock import Clock, MonotonicClock
 from psrt.core.errors import JobError, PsrtError
 from psrt.core.failpoints import reach
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints.cut_history import CutHistory
+from psrt.pserver.checkpoints.part_pace import PartPaces
 from psrt.pserver.checkpoints.part_writer import Frozen, size_of_part, write_part
 from psrt.pserver.checkpoints.stored_cuts import remove_part
 from psrt.pserver.checkpoints.trainer_states import TrainerStates
 from psrt.pserver.eviction import Upkeep
 from psrt.pserver.tables import DenseTable, TableRegistry
 from psrt.storage.directory import Directory
+from psrt.storage.pacing import WritePace
 
 log = logging.getLogger("psrt.pserver")
 
@@ -51,7 +54,7 @@ class Settings:
 
     Of `full_every` parts in a row one is full, and the others have what changed since the one
     before. `at_end` makes a cut when all trainers have trained. A pserver that ends waits `grace_s`
-    for one.
+    for one. While trainers push, a part is written at `bytes_per_s` at most, 0 = no limit.
     """
 
     directory: Directory
@@ -62,6 +65,7 @@ class Settings:
     at_end: bool = False
     grace_s: float = 30.0
     delta_every_s: float = 5.0
+    bytes_per_s: float = 0.0
 
 
 class Cutting:
@@ -74,6 +78,7 @@ class Cutting:
         upkeep: Upkeep,
         crashes: CrashReport,
         report: Report,
+        clock: Clock | None = None,
     ) -> None:
         self.index = 0
         self.complete = 0  # the newest cut that is complete for certain
@@ -87,15 +92,21 @@ class Cutting:
         self._tracked: set[str] = set()  # tables that record their changes
         self._writing = 0  # the cut that is being written, 0 = none
         self._newest = 0  # the cut that was frozen last
+        self._paces = PartPaces(settings.bytes_per_s, clock or MonotonicClock())
         self._is_idle = threading.Event()
         self._is_idle.set()
 
     def freeze(
-        self, number: int, facts: Mapping[str, Any], processes: Mapping[int, int] = NONE
+        self,
+        number: int,
+        facts: Mapping[str, Any],
+        processes: Mapping[int, int] = NONE,
+        is_paced: bool = False,
     ) -> None:
         """Freeze all tables for cut `number`, and start to write them with `facts`.
 
         The part also has the states of trainers, which `processes` send: incarnations by trainer.
+        It `is_paced` if trainers push meanwhile.
         Raises `JobError` while an earlier cut is being written.
         """
         if self._writing:
@@ -114,8 +125,9 @@ class Cutting:
         self._is_idle.clear()
         dense = [f for f, t in zip(frozen, tables, strict=True) if isinstance(t, DenseTable)]
         sparse = [f for f, t in zip(frozen, tables, strict=True) if not isinstance(t, DenseTable)]
+        pace = self._paces.expect(is_paced)
         start_thread(
-            lambda: self._write(number, dense, sparse, facts, continues.base, ends),
+            lambda: self._write(number, dense, sparse, facts, continues.base, ends, pace),
             f"cut {number}",
             self._crashes,
         )
@@ -147,15 +159,18 @@ class Cutting:
         facts: Mapping[str, Any],
         base: int,
         ends: ExitStack,
+        pace: WritePace,
     ) -> None:
         record, problem = "", ""
         try:
             reach("cut.frozen")
             states = partial(self.states.collect, self._timeout_s)
+            self._paces.begin(pace, (*dense, *sparse), self._timeout_s / 2)
             record = write_part(
                 *(self._directory, number, self.index, dense, sparse, facts),
                 base=base,
                 states=states,
+                pace=pace,
             )
             self.history.written(number, size_of_part(record))
         except (PsrtError, OSError) as error:
@@ -186,6 +201,10 @@ class Cutting:
             remove_part(self._directory, number, self.index)
         except PsrtError as error:
             log.warning("part %d of cut %d was not deleted: %s", self.index, number, error)
+
+    def hurry(self, for_s: float = 0.0) -> None:
+        """Write the part under way, and those that begin within `for_s`, as fast as possible."""
+        self._paces.hurry(for_s)
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until the cut of the newest part is complete or given up; False at the deadline."""

@@ -24,6 +24,7 @@ from psrt.pserver.checkpoints.saved_cut import Record
 from psrt.storage import json_file
 from psrt.storage.directory import Directory, contents
 from psrt.storage.failures import damaged
+from psrt.storage.pacing import WritePace
 
 log = logging.getLogger("psrt.pserver")
 
@@ -35,13 +36,15 @@ Place: TypeAlias = tuple[int, int]
 _ANY = re.compile(r"(\d{8})(/|\.json)")
 
 
-def write(directory: Directory, name: str, cut: LocalCut[PointT]) -> int:
-    """Write a local cut of pserver `name` durably; returns its size in bytes.
+def write(
+    directory: Directory, name: str, cut: LocalCut[PointT], pace: WritePace | None = None
+) -> int:
+    """Write a local cut of pserver `name` durably, with the waits of `pace`; returns its bytes.
 
     Raises `StorageError`, or `TableError` if there was no memory for rows that changed meanwhile.
     """
     reach("delta.taken")
-    files = write_tables(directory, _arrays(name, cut.number), cut.dense, cut.sparse)
+    files = write_tables(directory, _arrays(name, cut.number), cut.dense, cut.sparse, pace)
     members = {"number": cut.number, "continues": cut.continues, "files": files, **cut.facts}
     reach("delta.before_record")
     directory.commit(_record(name, cut.number), json_file.encode(FORMAT, VERSION, members))

@@ -16,6 +16,7 @@ from psrt.pserver.frozen import Meta, Page
 from psrt.storage import json_file
 from psrt.storage.array_writer import ArrayFileWriter
 from psrt.storage.directory import Directory
+from psrt.storage.pacing import PacedWriter, WritePace
 
 
 class PagedTable(Protocol):
@@ -27,7 +28,17 @@ class PagedTable(Protocol):
 
 
 class Frozen(PagedTable, Protocol):
-    """A frozen table. `confirm` it once its pages belong to a complete cut."""
+    """A frozen table. `confirm` it once its pages belong to a complete cut.
+
+    `size_bytes` is about what its pages will have, `buffered_bytes` the memory of copies of what
+    has changed since, which wait to be written.
+    """
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def buffered_bytes(self) -> int: ...
 
     def confirm(self) -> None: ...
 
@@ -44,14 +55,16 @@ def write_part(
     base: int = 0,
     kind: str = "part",
     states: Callable[[], Iterable[dict[str, Any]]] = tuple,
+    pace: WritePace | None = None,
 ) -> str:
     """Write the part of pserver `index` durably; returns its record as text.
 
     `facts` are JSON: what else belongs to the state of this pserver. `base` is the cut that the
     part continues, 0 = none. `kind` begins the names of its files. `states` waits for the files of
-    trainer states, and returns them.
+    trainer states, and returns them. `pace` has the waits between writes.
     """
-    files = write_tables(directory, cut_files.arrays_prefix(number, index, kind), dense, sparse)
+    prefix = cut_files.arrays_prefix(number, index, kind)
+    files = write_tables(directory, prefix, dense, sparse, pace)
     files += states()
     members = {"index": index, "base": base, "files": files, **facts}
     record = json_file.encode(cut_files.FORMAT_PART, cut_files.VERSION, members)
@@ -68,19 +81,25 @@ def size_of_part(record: str) -> int:
 
 
 def write_tables(
-    directory: Directory, prefix: str, dense: Sequence[PagedTable], sparse: Sequence[PagedTable]
+    directory: Directory,
+    prefix: str,
+    dense: Sequence[PagedTable],
+    sparse: Sequence[PagedTable],
+    pace: WritePace | None = None,
 ) -> list[dict[str, Any]]:
     """Write array files whose names begin with `prefix`; returns name, seal and tables of each."""
-    files = [_write_file(directory, f"{prefix}dense.arrays", dense)]
+    files = [_write_file(directory, f"{prefix}dense.arrays", dense, pace)]
     for position, table in enumerate(sparse):
-        files.append(_write_file(directory, f"{prefix}table-{position}.arrays", [table]))
+        files.append(_write_file(directory, f"{prefix}table-{position}.arrays", [table], pace))
     return files
 
 
-def _write_file(directory: Directory, name: str, tables: Sequence[PagedTable]) -> dict[str, Any]:
+def _write_file(
+    directory: Directory, name: str, tables: Sequence[PagedTable], pace: WritePace | None
+) -> dict[str, Any]:
     """Write the pages of tables one after the other; returns name, seal and tables of the file."""
     with directory.write(name) as out:
-        writer = ArrayFileWriter(out)
+        writer = ArrayFileWriter(PacedWriter(out, pace) if pace is not None and pace.waits else out)
         written = [_write_table(writer, table) for table in tables]
         seal = writer.finish()
     return {"name": name, "seal": seal.to_plain(), "tables": written}

@@ -4,6 +4,7 @@ In reading order:
 
     lineages       progress of each trainer over all its processes
     calls          calls that wait, and the instructions that end their wait
+    member         one trainer, as a pserver knows it
     membership     the state of each trainer, and the trainers that a round waits for
     dedupe         deduplication of pushes by trainer, incarnation and sequence
     pushes         asynchronous pushes, each applied once
@@ -12,7 +13,6 @@ In reading order:
     notes          short texts that trainers exchange when they meet
     clocks         named clocks of the trainers, and waits for a time
     cuts           cuts that all running trainers take part in, before the tables are frozen
-    mode_rules     validation of communication modes
     spec_rules     validation of table specs
     job_identity   the facts that all processes of a job must agree on
     departures     trainers whose process has left without completing, and what follows
@@ -45,7 +45,7 @@ from psrt.pserver.decisions.durable import (
 )
 from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.lineages import Lane, PushProgress, RecordedLineage, Steps
-from psrt.pserver.decisions.membership import Member, MemberState
+from psrt.pserver.decisions.member import Member, MemberState
 from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.saved_state import describe, dump, has_ended, restore, take_over, using
 from psrt.pserver.decisions.spec_rules import read_spec

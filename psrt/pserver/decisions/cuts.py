@@ -22,7 +22,8 @@ from typing import Any
 
 from psrt.core.errors import ErrorCode, JobError, PsrtError
 from psrt.pserver.decisions.calls import Fail, Freeze, Instruction, NoPart, SendReply, WaitingCall
-from psrt.pserver.decisions.membership import Membership, MemberState
+from psrt.pserver.decisions.member import MemberState
+from psrt.pserver.decisions.membership import Membership
 
 
 class Cuts:

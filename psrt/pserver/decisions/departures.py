@@ -3,7 +3,7 @@
 A process that has left is *gone*: its connections have ended, or it sent HELLO and nothing else
 for `wait_timeout_s`. A process that is silent may compute or read for long, and is never gone. When
 a trainer has been gone for `wait_timeout_s`, or is gone at the end of a wait of that length for it,
-the job's policy applies:
+the job's policy applies; to one that was interrupted, and reports that it leaves, at once:
 
     shrink   the trainer is lost, and the job goes on without it
     abort    the job ends with an error that names it
@@ -20,7 +20,8 @@ from typing import TypeAlias
 
 from psrt.core.errors import ErrorCode, JobError
 from psrt.pserver.decisions.calls import Instruction, Warn
-from psrt.pserver.decisions.membership import Member, Membership, Presence
+from psrt.pserver.decisions.member import Member, Presence
+from psrt.pserver.decisions.membership import Membership
 
 IsGone: TypeAlias = Callable[[int, int], bool | None]
 """(trainer, incarnation) → True if that process has left, None if it never had a connection."""
@@ -83,7 +84,19 @@ class Departures:
         gone = [m for m in members.running() if m.gone_s is not None and m.trainer in missing]
         return self._apply(members, gone, now)
 
+    def left(self, members: Membership, trainer: int, now: float) -> list[Instruction]:
+        """Apply the policy to a trainer that has just reported that it leaves early.
+
+        Without another trainer the job ends, unless its place is kept.
+        """
+        member = members.member(trainer)
+        if self.policy != "wait" and members.awaited() == [trainer]:
+            return self._end(members, [member], now)
+        return self._apply(members, [member], now)
+
     def _presence(self, member: Member, now: float) -> Presence:
+        if member.was_interrupted:
+            return Presence.GONE
         is_gone = self._is_gone(member.trainer, member.incarnation)
         if is_gone is None:
             only_joined = not member.has_called and now - member.called_s >= self._wait_timeout_s

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from psrt.pserver.decisions.membership import MemberState
+from psrt.pserver.decisions.member import MemberState
 from psrt.pserver.decisions.pserver_state import PserverState
 
 

@@ -1,15 +1,24 @@
-"""The facts that all processes of a job must agree on: the job, and the pservers that serve it."""
+"""The facts that all processes of a job must agree on: the job, and the pservers that serve it.
+
+A HELLO may come from any process. `specs.from_json` checks kinds and field names of its mode only;
+types and ranges of fields are checked here (`check_mode`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from psrt.core.errors import ConfigError, ErrorCode, JobError, UnavailableError, WireError
 from psrt.core.specs import CommunicationMode, plan_differences, to_json
-from psrt.pserver.decisions.mode_rules import check_mode
 
 MAX_TRAINERS = 1 << 16
+_CHOICES = {"on_trainer_loss": ("wait", "shrink", "abort"), "merge": ("sum", "average")}
+_FROM_ZERO = ("send_wait_times", "max_steps_ahead", "dc_asgd")
+"""Every other number is at least 1."""
+_MOST = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -154,3 +163,35 @@ def wrong_mode(job: JobIdentity | None, method: str, needed: str) -> WireError:
         code=ErrorCode.JOB_MISMATCH,
         hint="Trainers send EXCHANGE in Sync and PUSH in the other modes.",
     )
+
+
+def check_mode(mode: CommunicationMode) -> None:
+    """Raise `ConfigError` unless every setting of `mode` is legal."""
+    problem = next(_problems(mode), "")
+    if problem:
+        raise ConfigError(
+            f"mode {type(mode).__name__} has {problem}.",
+            hint="See docs/explanation/semantics.md for what each setting means.",
+        )
+
+
+def _problems(mode: CommunicationMode) -> Iterator[str]:
+    for setting in dataclasses.fields(mode):
+        value, choices = getattr(mode, setting.name), _CHOICES.get(setting.name)
+        if choices is not None:
+            if value not in choices:
+                yield f"{setting.name} = {value!r}, not one of {', '.join(choices)}"
+        elif isinstance(setting.default, bool):
+            if not isinstance(value, bool):
+                yield f"{setting.name} = {value!r}, not true or false"
+        else:
+            yield from _number_problems(setting.name, value, type(setting.default))
+
+
+def _number_problems(name: str, value: Any, kind: type) -> Iterator[str]:
+    least = 0 if name in _FROM_ZERO else 1
+    kinds = (int, float) if kind is float else (int,)
+    is_number = isinstance(value, kinds) and not isinstance(value, bool)
+    if not is_number or not least <= value <= _MOST:
+        wanted = "a finite number" if kind is float else "a whole number"
+        yield f"{name} = {value!r}, not {wanted} from {least} on, at most 2^62"

@@ -12,26 +12,18 @@ A trainer is one process at a time, its *incarnation*. A new incarnation is intr
 takes the place by its next call, ATTEND or REGISTER: the HELLO of a dead process may arrive late,
 after its successor has begun. The former one is refused for good from then on: a process that hung
 and resumes must not write into the job. A running trainer whose process has left is *gone*;
-`departures` decides when it is lost.
+`departures` decides when it is lost. One that was asked to end reports that it leaves (`leave`): it
+is gone from then on, and has not completed.
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 from psrt.core.errors import ErrorCode, JobError, WireError
 from psrt.pserver.decisions.lineages import Lineages
-
-
-class MemberState(enum.Enum):
-    UNSEEN = "unseen"  # has sent no HELLO
-    RUNNING = "running"  # sent HELLO; rounds wait for it
-    COMPLETED = "completed"  # sent COMPLETE; rounds no longer wait for it
-    LOST = "lost"  # left without COMPLETE; rounds no longer wait for it
-
+from psrt.pserver.decisions.member import Member, MemberState, description
 
 LINGER_S = 15.0
 """Longest time in which a trainer may ask for the reply to its COMPLETE again: three attempts."""
@@ -39,39 +31,6 @@ LINGER_S = 15.0
 
 MOST_INTRODUCED = 16
 """Processes of one trainer that have sent HELLO and may go on to call; the latest are kept."""
-
-
-class Presence(enum.Enum):
-    """Presence of the process of a running trainer, kept by `departures`."""
-
-    UNKNOWN = "unknown"  # none of its connections outlives a call
-    PRESENT = "present"
-    GONE = "gone"
-
-
-@dataclass
-class Member:
-    """One trainer; `incarnation` is 0 if and only if the state is UNSEEN.
-
-    `called_s` is the time of its latest call, `gone_s` the time at which its process was found to
-    have left, `completed_s` that of its COMPLETE. `has_called` is True once its process has sent
-    more than HELLO. `is_unconfirmed` is True while it may ask for the reply to COMPLETE again.
-    `position` is the place in its data that its COMPLETE named.
-    `former` are the incarnations that were replaced, `introduced` those that may take the place.
-    """
-
-    trainer: int
-    state: MemberState = MemberState.UNSEEN
-    incarnation: int = 0
-    called_s: float = 0.0
-    gone_s: float | None = None
-    completed_s: float = 0.0
-    position: str = ""
-    presence: Presence = Presence.UNKNOWN
-    has_called: bool = False
-    is_unconfirmed: bool = False
-    former: set[int] = field(default_factory=set)
-    introduced: list[int] = field(default_factory=list)
 
 
 class Membership:
@@ -110,6 +69,7 @@ class Membership:
             member.former.add(member.incarnation)
             member.introduced.remove(incarnation)
             member.state, member.incarnation = MemberState.RUNNING, incarnation
+            member.was_interrupted = False
         self.called(trainer, incarnation, now)
         return replaces
 
@@ -143,6 +103,15 @@ class Membership:
                 code=ErrorCode.TRAINER_LOST,
                 hint="COMPLETE must be the last call of a trainer.",
             )
+
+    def leave(self, trainer: int, incarnation: int, now: float) -> bool:
+        """Record that a process leaves early, because it was asked to; False if that is known."""
+        member = self.member(trainer)
+        if member.incarnation == incarnation and member.was_interrupted:
+            return False
+        self.called_while_running(trainer, incarnation, now)
+        member.was_interrupted, member.gone_s = True, now
+        return True
 
     def complete(
         self,
@@ -210,7 +179,7 @@ class Membership:
 
     def describe(self, trainers: Iterable[int], now: float) -> str:
         """A text such as `trainer 1 (gone, last call 3.2 s ago), trainer 2 (never seen)`."""
-        return ", ".join(_description(self.members[trainer], now) for trainer in trainers)
+        return ", ".join(description(self.members[trainer], now) for trainer in trainers)
 
     def records(self, now: float) -> list[dict[str, Any]]:
         """One record per trainer, for STATUS; `silent_s` is None for an unseen one.
@@ -290,10 +259,3 @@ class Membership:
                 code=ErrorCode.TRAINER_LOST,
                 hint="Start the trainer again: a new process takes its place.",
             )
-
-
-def _description(member: Member, now: float) -> str:
-    if member.state is MemberState.UNSEEN:
-        return f"trainer {member.trainer} (never seen)"
-    gone = "" if member.gone_s is None else "gone, "
-    return f"trainer {member.trainer} ({gone}last call {now - member.called_s:.1f} s ago)"

@@ -182,6 +182,15 @@ class PserverState(Joining):
         in_round = self.rounds.close_if_complete() if self.rounds is not None else []
         return self._with_waits(in_round)
 
+    def leave(self, trainer: int, incarnation: int, now: float) -> list[Instruction]:
+        """Record that a trainer was asked to end, and leaves before it has completed."""
+        self.resizing.check()
+        members = self.members_of_job(trainer)
+        if self.aborted is not None or not members.leave(trainer, incarnation, now):
+            return []
+        ended = self._with_losses(self._departures.left(members, trainer, now))
+        return [*ended, *self._forgotten()]
+
     def expire(self, now: float) -> list[Instruction]:
         """End the waits whose deadline has passed, and those for trainers that have left."""
         in_round = self.rounds.expire(now) if self.rounds is not None else []
@@ -190,10 +199,7 @@ class PserverState(Joining):
             ended += self._with_losses(self._departed(now))
         self.members.stop_lingering(now)
         ended += [*self.clocks.expire(now), *self.cuts.expire(now)]
-        lost = self.members.take_newly_lost()
-        for trainer in lost:
-            self.recovery.lost(trainer)
-        return [*ended, *map(Forget, lost)]
+        return [*ended, *self._forgotten()]
 
     def abort(self, error: PsrtError, *, closing: int | None = None) -> list[Instruction]:
         """End the job: `error` goes to every call that waits, and to later ones that would.
@@ -274,6 +280,13 @@ class PserverState(Joining):
             return [*departed, *self.abort(self._departures.aborted)]
         in_round = self.rounds.close_if_complete() if self.rounds is not None else []
         return self._with_waits([*departed, *in_round])
+
+    def _forgotten(self) -> list[Instruction]:
+        """Drop what is kept for trainers that have just been lost."""
+        lost = self.members.take_newly_lost()
+        for trainer in lost:
+            self.recovery.lost(trainer)
+        return list(map(Forget, lost))
 
     def _with_waits(self, in_round: list[Instruction]) -> list[Instruction]:
         """Add those of clocks and cuts after a round lost a trainer or ended the job."""

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 
 from psrt.core.errors import ErrorCode, JobError, PsrtError, UnavailableError
 from psrt.pserver.decisions.calls import Fail, Instruction, SendReply, WaitingCall
-from psrt.pserver.decisions.membership import Member
+from psrt.pserver.decisions.member import Member
 
 
 class Resizing:

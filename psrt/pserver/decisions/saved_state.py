@@ -17,7 +17,7 @@ from typing import Any
 from psrt.core.errors import plain
 from psrt.core.specs import from_plain, to_plain
 from psrt.pserver.decisions.job_identity import JobIdentity, identity
-from psrt.pserver.decisions.membership import Member, MemberState
+from psrt.pserver.decisions.member import Member, MemberState
 from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.recovery import Recovery
 from psrt.rpc.methods import TRAINED

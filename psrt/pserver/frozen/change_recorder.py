@@ -108,7 +108,7 @@ class ChangeRecorder:
         """Save and mark what an update of rows `ids[order]` will change; `found` as in
         `RowStore.find`. Marks of rows follow when the update is made."""
         freezes, waiting = self.freezes, self._waiting
-        if not freezes and waiting is None:
+        if waiting is None and not any(frozen.has_rows for frozen in freezes):
             return
         self._store.find(ids, order, found)
         buckets = None if waiting is None else waiting.touched(ids, order, found)

@@ -56,6 +56,17 @@ class FrozenBlock:
     def is_open(self) -> bool:
         return self._block is not None
 
+    @property
+    def size_bytes(self) -> int:
+        """About the bytes of its page."""
+        block = self._block
+        return 0 if block is None else block.values.nbytes + block.state.nbytes
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Copies that wait: none, as snapshots are made at once."""
+        return 0
+
     def pages(self) -> Iterator[Page]:
         """One page of the whole block; none in a delta if it has not changed."""
         if self._block is None:

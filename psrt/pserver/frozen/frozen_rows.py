@@ -52,6 +52,11 @@ class FrozenRows:
         return sum(each.saved for stripe in self._stripes for each in stripe.contents)
 
     @property
+    def size_bytes(self) -> int:
+        """About the bytes of all pages, before the first one is taken."""
+        return sum(each.size_bytes for stripe in self._stripes for each in stripe.contents)
+
+    @property
     def buffered_bytes(self) -> int:
         """Memory of copies that are not handed out yet; at most that of the rows changed."""
         return sum(each.buffered_bytes for stripe in self._stripes for each in stripe.contents)
@@ -89,7 +94,7 @@ class FrozenRows:
 
     def _walk(self, contents: Sequence[_Content]) -> Iterator[Page]:
         """Pages of records of one kind, stripe by stripe, and between them of their copies."""
-        size = _page_size(contents[0][1])
+        size = min(_page_size(contents[0][1]), sum(records.count for _, records in contents))
         memory = np.full((size, contents[0][1].words), 0, np.float32)  # made before a lock is held
         for stripe, records in contents:
             while not records.is_taken:
@@ -143,6 +148,10 @@ class FrozenTwoParts:
     @property
     def saved_rows(self) -> int:
         return sum(part.saved_rows for part in self._parts)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(part.size_bytes for part in self._parts)
 
     @property
     def buffered_bytes(self) -> int:

@@ -50,13 +50,18 @@ class FrozenStripe:
         except MemoryError as error:
             self._fail(error)
 
+    @property
+    def has_rows(self) -> bool:
+        """True if a row may have to be copied before it changes."""
+        return not (self.is_closed or self._rows.is_taken)
+
     def save_slice(self) -> bool:
         """Copy some rows, as all are about to change; returns True if more are pending."""
         try:
             self._rows.save_slice()
         except MemoryError as error:
             self._fail(error)
-        return not (self.is_closed or self._rows.is_taken)
+        return self.has_rows
 
     # --- by the walk ---
 

@@ -8,6 +8,7 @@ In reading order:
     health             a check that the process works, and its progress
     metered_calls      durations and refusals of calls
     observed           the metrics of a pserver
+    one_run            refusal of trainers of another run of the job
     daemon             the pserver process: warm up, listen, report ready, serve, stop
     standby            a process that waits to take a killed pserver's place
     in_process         a pserver in the user's own process

@@ -42,6 +42,7 @@ def cut_settings(config: PserverConfig) -> Settings | None:
         config.checkpoint_at_end,
         config.checkpoint_grace_s,
         config.delta_every_s,
+        config.checkpoint_mib_per_s * (1 << 20),
     )
 
 

@@ -35,6 +35,7 @@ from psrt.pserver.process import beginning
 from psrt.pserver.process.abandoned_sockets import remove_abandoned_sockets
 from psrt.pserver.process.ending import Ending, signals_end
 from psrt.pserver.process.health import check
+from psrt.pserver.process.one_run import only_of_run
 from psrt.pserver.replicas import PartHost
 from psrt.pserver.serving import PserverService
 from psrt.rpc.access import Gate, TokenFile, assume_certificates, assume_token_of
@@ -183,7 +184,7 @@ class _LogOnce:
 
 def _open(config: PserverConfig, host: PartHost, ending: Ending, watched: Watched) -> Server:
     server = Server(
-        host.handle,
+        only_of_run(config.run, host.handle),
         config.host,
         config.port,
         ports_num=config.ports_num + config.ports_num_for_sparse,

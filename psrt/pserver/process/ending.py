@@ -26,7 +26,7 @@ class Ending:
     def __init__(self, stay: bool) -> None:
         self._stay = stay
         self._news: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._ends = False
+        self._ends = self._has_crashed = False
         self._cuts_asked = self._signals = 0
         self.error: PsrtError | None = None
         self.crashes = CrashReport(self.crashed)
@@ -34,6 +34,7 @@ class Ending:
     def crashed(self, error: BaseException) -> None:
         """Record the `error` that ended a thread which the process needs."""
         self.error = InternalError(f"a thread of the pserver crashed: {error!r}.")
+        self._has_crashed = True
         self._end()
 
     def job_ended(self, error: PsrtError | None) -> None:
@@ -60,7 +61,7 @@ class Ending:
     def is_hurried(self) -> bool:
         """Return True if the process need not wait for a cut: a thread has crashed, or two signals
         came."""
-        return self.error is not None or self._signals > 1
+        return self._has_crashed or self._signals > 1
 
     def wait(self, on_cut: Callable[[], None] = lambda: None) -> str:
         """Block until there is a reason; return it as text for the log.

@@ -238,13 +238,18 @@ class PartHost:
         log.warning("this pserver serves its part no more: %s", error)
         with self._lock:
             self._is_fenced = True
-        self.own.stop()
+        self._home_is_left()
 
     def _home_is_elsewhere(self, part: int) -> None:
         with self._lock:
             was_fenced, self._is_fenced, self._home = self._is_fenced, True, part
         if not was_fenced:
-            self.own.stop()
+            self._home_is_left()
+
+    def _home_is_left(self) -> None:
+        """Serve the home part no more; copies may have had their end before."""
+        self.own.stop()
+        self.changed()
 
     def _home_ended(self, error: PsrtError | None) -> None:
         self._has_begun = True

@@ -11,7 +11,6 @@ In reading order:
     unfinished_updates  errors of updates that ended early
     effect_runner    executes instructions: lock, clock, deadlines, waiting calls
     state_pages      pages of trainer states as messages
-    part_facts       the state of a pserver outside its tables
     resuming         the cut that a job goes on from
     durable          the durable part of the state, as replies name it
     cut_calls        the calls about cuts
@@ -22,6 +21,7 @@ In reading order:
     cut_moments      cuts on a signal, and before the end of the process
     end_cut          the cut at the end of the job
     resizes          changes of the number of trainers
+    coordinator_calls  the calls to the coordinator of cuts
     service          the rpc handler: calls by method, and the end of a job
 """
 

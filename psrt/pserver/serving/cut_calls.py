@@ -1,4 +1,4 @@
-"""Handlers of the calls about cuts: WATCH, CUT, PART, CHECKPOINT, and trainer states of Geo.
+"""The cuts of one pserver: its place in the job, CUT, and the part that it writes.
 
 The first pserver of a job coordinates its cuts; every pserver writes its own part.
 """
@@ -27,9 +27,8 @@ from psrt.pserver.checkpoints import (
 from psrt.pserver.decisions import Freeze, JobIdentity, PserverState, WaitingCall
 from psrt.pserver.eviction import Upkeep
 from psrt.pserver.serving.cut_requests import PartReports, cut_reply, outcome_of, report_here
-from psrt.pserver.serving.durable import Durability
+from psrt.pserver.serving.durable import Durability, part_facts
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
-from psrt.pserver.serving.part_facts import part_facts
 from psrt.pserver.serving.request_headers import caller_of
 from psrt.pserver.serving.resuming import Resuming
 from psrt.pserver.serving.state_pages import StateCalls
@@ -83,8 +82,9 @@ class CutCalls:
         self._joining = threading.Lock()
         self._endpoints: tuple[str, ...] = ()
         self._coordination: Coordination | None = None
-        of_parts = tables, upkeep, crashes, self._written
+        of_parts = tables, upkeep, crashes, self._written, clock
         self._cutting = None if settings is None else Cutting(settings, *of_parts)
+        self.durability.on_hurry = self.hurry
         self.states = StateCalls(self._cutting, resumed)
         self._on_ended: OnEnded = lambda number, outcome: None
 
@@ -190,6 +190,12 @@ class CutCalls:
         return self._endpoints[0] if self._endpoints else ""
 
     @property
+    def followers(self) -> Sequence[str]:
+        """Endpoints of the other pservers of the job, except the first one."""
+        mine = self._cutting.index if self._cutting is not None else 0
+        return [each for index, each in enumerate(self._endpoints) if index not in (0, mine)]
+
+    @property
     def coordination(self) -> Coordination | None:
         """The coordinator, on the first pserver of a job that makes cuts."""
         return self._coordination
@@ -206,7 +212,13 @@ class CutCalls:
 
     def await_ended(self, timeout_s: float) -> bool:
         """Wait until the cut of the newest part is complete or given up; False at the deadline."""
+        self.hurry()
         return self._cutting is None or self._cutting.wait(timeout_s)
+
+    def hurry(self, for_s: float = 0.0) -> None:
+        """Write the part under way, and those that begin within `for_s`, as fast as possible."""
+        if self._cutting is not None:
+            self._cutting.hurry(for_s)
 
     def finish(self, timeout_s: float) -> bool:
         """Wait like `await_ended`, for a local cut, and on the first pserver for other parts."""
@@ -228,27 +240,6 @@ class CutCalls:
             self._cutting.states.left(trainer)
 
     # --- methods ---------------------------------------------------------------------------------
-
-    def watch(self, message: Message) -> Message | Later:
-        header = message.header
-        deadline_s = deadline_of(header, self._clock.now())
-        caller = self.coordinating(header).watch(header.cut.number, deadline_s)
-        return Later(
-            caller.future, lambda: cut_reply(caller.number, self.complete, caller.trainers)
-        )
-
-    def checkpoint(self, message: Message, is_over: bool = False) -> Message | Later:
-        """Handle CHECKPOINT. Once training `is_over`, a cut under way has all of it."""
-        cut, first = message.header.cut, self.coordinating(message.header)
-        is_late = cut.anew or 0 < first.proposed <= cut.newest  # for the cut under way
-        caller = first.request(anew=is_late and not is_over)
-        return Later(caller.future, lambda: cut_reply(caller.number))
-
-    def part(self, message: Message) -> Message | Later:
-        part = message.header.cut_part
-        coordinating = self.coordinating(message.header)
-        caller = coordinating.part(part.number, part.endpoint, part.record, part.problem)
-        return Later(caller.future, lambda: cut_reply(caller.number))
 
     def cut(self, message: Message, runner: EffectRunner) -> Message | Later:
         header, pending = message.header, PendingReply(position=message.header.cut.position)
@@ -275,7 +266,8 @@ class CutCalls:
             mine, of = self._cutting.index, max(len(self._endpoints), 1)
             callers = ((call.trainer, call.incarnation) for call in freeze.calls)
             processes = {each: process for each, process in callers if each % of == mine}
-        self._cutting.freeze(freeze.number, facts, processes)
+        is_paced = bool(freeze.calls) and not state.cuts.trainers
+        self._cutting.freeze(freeze.number, facts, processes, is_paced)
 
     def no_part(self, number: int, why: str) -> None:
         """Start to report that this pserver has given up cut `number`."""

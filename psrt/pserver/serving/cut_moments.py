@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -53,6 +54,11 @@ class CutMoments:
         """Ask for a cut, and log its end; returns at once."""
         start_thread(self._on_request, "cut", self._crashes)
 
+    def hurry(self) -> None:
+        """Write cuts as fast as possible for a while: a pserver of the job is about to end."""
+        if self._cuts.settings is not None:
+            self._cuts.hurry(self._cuts.settings.grace_s)
+
     def before_end(self, is_hurried: Callable[[], bool]) -> None:
         """Make a cut while trainers still run: the process is about to end.
 
@@ -63,7 +69,8 @@ class CutMoments:
         log.info("asks for a cut before it ends")
         try:
             self.refuse_without_trainers()
-            self._await(self._request(), is_hurried)
+            self._hurry_all()
+            self._await(self._request(is_ending=True), is_hurried)
         except PsrtError as error:
             log.warning("it ends without a cut: %s", error.message)
 
@@ -89,7 +96,22 @@ class CutMoments:
         else:
             log.info("cut %d, asked for by SIGUSR1, is complete", caller.number)
 
-    def _request(self) -> WaitingCaller:
+    def _hurry_all(self) -> None:
+        """Let all pservers write their parts of cuts as fast as possible: this one has little time.
+
+        Returns at once; one that is not reached writes its part at the usual pace. The first one
+        is asked with the request for the cut.
+        """
+        self.hurry()
+        for endpoint in self._cuts.followers:
+            start_thread(partial(self._ask_to_hurry, endpoint), "hurry", self._crashes)
+
+    def _ask_to_hurry(self, endpoint: str) -> None:
+        with suppress(PsrtError):
+            header = pb.Header(cut=pb.Cut(hurry=True))
+            ask_first(endpoint, self._carrier, Method.CHECKPOINT, header, self._grace_s)
+
+    def _request(self, is_ending: bool = False) -> WaitingCaller:
         """Ask the coordinator for a cut that begins now, on whichever pserver it is."""
         if self._cuts.coordination is not None:
             return self._cuts.coordination.request(anew=True)
@@ -102,7 +124,8 @@ class CutMoments:
 
         def ask() -> None:
             try:
-                asked = Method.CHECKPOINT, pb.Header(cut=pb.Cut(anew=True)), settings.timeout_s
+                header = pb.Header(cut=pb.Cut(anew=True, hurry=is_ending))
+                asked = Method.CHECKPOINT, header, settings.timeout_s
                 caller.answer(ask_first(self._cuts.first, self._carrier, *asked).number)
             except PsrtError as error:
                 caller.answer(0, error)

@@ -34,7 +34,7 @@ def cut_reply(number: int, complete: int = 0, trainers: int = 0) -> Message:
 def ask_first(
     endpoint: str, carrier: Carrier, method: Method, header: pb.Header, timeout_s: float
 ) -> pb.Cut:
-    """Call the first pserver of the job; returns the cut in its reply."""
+    """Call a pserver of the job, mostly the first one; returns the cut in its reply."""
     client = Client(endpoint, 0, 1, carrier, pb.Hello())
     client.hurry()  # one that has ended does not come back
     try:

@@ -23,6 +23,7 @@ from psrt.pserver.decisions import JobIdentity, Member, PserverState, describe, 
 from psrt.pserver.eviction import Upkeep
 from psrt.pserver.loading import TableLoader, handled_later
 from psrt.pserver.serving.connections import TrainerConnections
+from psrt.pserver.serving.coordinator_calls import CoordinatorCalls
 from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.cut_moments import CutMoments
 from psrt.pserver.serving.durable import PartSource
@@ -50,10 +51,8 @@ class PserverService:
     `on_end(error)` is called once, on any thread: when all trainers have completed (None), when the
     job was aborted, or when its last trainers left without completing. A job must have `trainers`
     trainers, 0 = any number. Large requests use up to `helper_threads` more threads.
-
     `on_registered` is an `OnRegistered`. A part of another pserver has the `incarnation` of its
-    tables. `on_resized` gets the number of trainers each time that it has changed. Tables have at
-    most `table_bytes`, 0 = no limit.
+    tables. `on_resized` gets each new number of trainers. `table_bytes` = 0 sets no limit.
     """
 
     def __init__(
@@ -107,6 +106,8 @@ class PserverService:
             self._joins.recover(recovered)
 
     def _handlers(self) -> dict[int, Callable[[Message], Message | Later]]:
+        of_cuts = self._cuts, self.moments, self._resizes, self._clock
+        coordinator = CoordinatorCalls(*of_cuts, lambda: self.is_recording)
         return {
             Method.HELLO: self._joins.hello,
             Method.REGISTER: self._joins.register,
@@ -118,10 +119,10 @@ class PserverService:
             Method.EXPORT: self._export,
             Method.STATUS: self._status,
             Method.SHRINK: self._shrink,
-            Method.WATCH: self._cuts.watch,
+            Method.WATCH: coordinator.watch,
             Method.CUT: self._resizes.cut,
-            Method.PART: self._cuts.part,
-            Method.CHECKPOINT: self._checkpoint,
+            Method.PART: coordinator.part,
+            Method.CHECKPOINT: coordinator.checkpoint,
             Method.ATTEND: self._joins.attend,
             Method.RESENT: self._joins.resent,
             Method.KEEP_STATE: lambda message: self._cuts.states.keep(message),
@@ -234,6 +235,9 @@ class PserverService:
 
     def _complete(self, message: Message) -> Message:
         header, complete = message.header, message.header.complete
+        if complete.interrupted:
+            self._runner.decide(lambda state, now: state.leave(*caller_of(header), now))
+            return Message(pb.Header())
         asked = complete.will_confirm, complete.confirms, complete.position
         members = self._runner.ask(lambda state, now: state.members_of_job(header.trainer))
         is_first = not members.has_completed(header.trainer)
@@ -278,19 +282,9 @@ class PserverService:
     def _load_failed(self, error: PsrtError) -> None:
         self._runner.decide(lambda state, now: state.abort(error))
 
-    def _checkpoint(self, message: Message) -> Message | Later:
-        """Handle CHECKPOINT; lingering trainers join the cut at the end of the job."""
-        self._resizes.check(message)
-        if self._cuts.coordination is not None and not self.is_recording:
-            self.moments.refuse_without_trainers()
-        if message.header.cut.trainers:
-            return self._resizes.request(message)
-        return self._cuts.checkpoint(message, self.is_recording)
-
     def _shrink(self, message: Message) -> Message:
-        header = message.header
-        self._runner.ask(lambda state, now: state.called(*caller_of(header), now))
-        return shrink(self.tables, self._upkeep, header)
+        self._runner.ask(lambda state, now: state.called(*caller_of(message.header), now))
+        return shrink(self.tables, self._upkeep, message.header)
 
     def _status(self, message: Message) -> Message:
         return Message(pb.Header(status_json=json.dumps(self.status())))

@@ -40,6 +40,7 @@ class Leaving:
         self._hurry, self._say = hurry, say
         self._begun: queue.SimpleQueue[bool] = queue.SimpleQueue()  # may be put to in a handler
         self._is_leaving = False
+        self._cut, self._answered = 0, threading.Event()
         self._crashes = CrashReport(lambda error: ended.set())
 
     def begin(self) -> None:
@@ -50,6 +51,15 @@ class Leaving:
             self._begun.put(True)
         else:
             self._ended.set()
+
+    def complete_cut(self) -> int:
+        """The cut that this trainer has asked for, once it is complete; 0 = there is none.
+
+        Waits for it, `CUT_S` at most.
+        """
+        if self._is_leaving:
+            self._answered.wait(CUT_S)
+        return self._cut
 
     def __enter__(self) -> Self:
         if self._communicator.makes_cuts:
@@ -81,8 +91,10 @@ class Leaving:
 
     def _request(self) -> None:
         try:
-            self._communicator.request_cut(CUT_S, self._communicator.taken_cut)
+            self._cut = self._communicator.request_cut(CUT_S, self._communicator.taken_cut)
         except PsrtError as error:
             if not self._ended.is_set():
                 log.warning("leaves without a cut: %s", error.message)
                 self._ended.set()
+        finally:
+            self._answered.set()

@@ -1,18 +1,19 @@
 """Progress of a trainer through its data, kept in a file, so that another process can continue.
 
 The file is written at the end of every epoch and when the training ends, by a signal or by itself;
-it is one JSON object, complete or unchanged. Parameters are not in it: they are on pservers, or in
-a saved model.
+it is one JSON object, complete or unchanged. Parameters are not in it: they are on pservers, or
+without pservers in a file beside it that it names (`psrt.trainer.cuts.local_state`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.core.errors import ConfigError, DataError
@@ -79,11 +80,27 @@ class DataShare:
 AT_THE_START = Reached()
 
 
+class Parameters(Protocol):
+    """Parameters that are written beside a state, and what the state says of them."""
+
+    def write(self, state: str, steps: int, former: Mapping[str, Any]) -> dict[str, Any]:
+        """Write them beside the file `state`; returns what that has to say of them."""
+        ...
+
+    def remove(self, state: str, said: Mapping[str, Any]) -> None:
+        """Remove those of a former state."""
+        ...
+
+
 class Recorder:
-    """Records the progress of a training and writes it to `path`, unless that is empty."""
+    """Records the progress of a training and writes it to `path`, unless that is empty.
+
+    `parameters`, while set, are written with each state.
+    """
 
     def __init__(self, path: str, share: DataShare, start: Reached) -> None:
         self._path, self._share, self.reached = path, share, start
+        self.parameters: Parameters | None = None
 
     def trained(self, batch: PreparedBatch, following: PreparedBatch | None) -> None:
         """Record the step on `batch`; `following` is the batch after it, None at the end."""
@@ -130,8 +147,16 @@ class Recorder:
         return {"psrt_state": version, **share, **facts, **dealt}
 
     def write(self) -> None:
-        """Write the state, changed or not."""
-        report.write(self._path, self._facts(self.reached), "--state")
+        """Write the state, changed or not, behind the parameters that it names."""
+        facts = self._facts(self.reached)
+        if self.parameters is None or not self._path:
+            report.write(self._path, facts, "--state")
+            return
+        former = parameters_in(self._path) if Path(self._path).exists() else {}
+        said = self.parameters.write(self._path, self.reached.steps, former)
+        report.write(self._path, {**facts, "parameters": said}, "--state")
+        if former and former["file"] != said["file"]:
+            self.parameters.remove(self._path, former)
 
 
 def recorder(settings: TrainerConfig, job: JobConfig, files: Sequence[DataFile]) -> Recorder:
@@ -161,6 +186,14 @@ def load(path: str, share: DataShare) -> Reached:
     if not path:
         return AT_THE_START
     return reached_of(_read(path), share, f"--resume {path}")
+
+
+def parameters_in(path: str) -> dict[str, Any]:
+    """The entry about parameters in the state of the file `path`; empty = it has none."""
+    with suppress(DataError):
+        said = _read(path).get("parameters")
+        return said if isinstance(said, dict) else {}
+    return {}
 
 
 def reached_of(found: dict[str, Any], share: DataShare, source: str) -> Reached:

@@ -152,6 +152,7 @@ def part_of(settings: TrainerConfig, job: Job) -> TrainerProgram:
         wire=job.config.wire,
         retained_bytes=job.config.retained_bytes,
         durability=job.config.durability,
+        run=settings.run,
     )
 
 
@@ -166,6 +167,7 @@ def clients_of(part: TrainerProgram, carrier: Carrier, busy_poll: BusyPoll = NEV
         mode=to_json(part.mode),
         software="psrt",
         durability=part.durability if part.retained_bytes else "",
+        run=part.run,
     )
     incarnation = secrets.randbits(63) | 1
     return [

@@ -5,6 +5,7 @@ It saves first: a test that fails, or is interrupted, costs no model.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,21 @@ from psrt.trainer.training.training_run import TrainingRun
 
 
 class Conclusion:
-    """The work of trainer 0 after its last step; call `save_and_test` once."""
+    """The work of trainer 0 after its last step; call `save_and_test` once.
+
+    `saved` gets the directory of the model once it is complete.
+    """
 
     def __init__(
-        self, settings: TrainerConfig, job: Job, run: TrainingRun, cluster: Cluster, say: Say
+        self,
+        settings: TrainerConfig,
+        job: Job,
+        run: TrainingRun,
+        cluster: Cluster,
+        say: Say,
+        saved: Callable[[str], None],
     ) -> None:
+        self._saved = saved
         self._settings, self._job, self._run, self._say = settings, job, run, say
         self._cluster, self._communicator = cluster, cluster.communicator
         self._tests = batches.test_files(job)
@@ -39,6 +50,7 @@ class Conclusion:
         self._await_all()
         if self._settings.save:
             self._save(Path(self._settings.save))
+            self._saved(self._settings.save)
         return self._test() if self._tests else {}
 
     def _await_all(self) -> None:

@@ -4,9 +4,10 @@
     [trainer 0: wait for the others, save, test] · complete · report
 
 Trainer 0 completes last, because pservers end once all trainers have completed (see `completion`).
-A signal ends training after the running step: the trainer still completes, so that the others go on
-without it, but nothing is tested or saved, and the exit code is 128 + the signal. An error closes
-the connections without completing: to the pservers this trainer is then lost.
+A signal ends training after the running step. The trainer reports that it leaves, so that the job's
+policy for lost trainers applies at once; it says what was saved and what was not (`interruption`),
+and its exit code is 128 + the signal. An error closes the connections without completing: to the
+pservers this trainer is then lost.
 
 A trainer without pservers has a `SingleTrainer` in place of a `ConnectedCluster`.
 """
@@ -24,11 +25,11 @@ from typing import Any
 from psrt.communicator.base import Beginning, Position, no_position
 from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.core.clock import MonotonicClock
-from psrt.core.errors import PsrtError
+from psrt.core.errors import ErrorCode, JobError, PsrtError
 from psrt.core.service_manager import ServiceReporter
 from psrt.executor.profiling import Category
 from psrt.trainer import report
-from psrt.trainer.cuts import CUT_S, Leaving, ScopeValues
+from psrt.trainer.cuts import CUT_S, Interruption, Leaving, LocalState, ScopeValues
 from psrt.trainer.inputs import (
     Ahead,
     Job,
@@ -48,6 +49,7 @@ from psrt.trainer.training.process import Say, prepared_process
 from psrt.trainer.training.profiling import profiled, spanned
 from psrt.trainer.training.session_parts import Cluster, cluster_for, print_job, run_of
 from psrt.trainer.training.signals import Interrupted, StopSignals
+from psrt.trainer.training.single_trainer import SingleTrainer
 from psrt.trainer.training.step_values import StepValues
 from psrt.trainer.training.training_run import TrainingRun
 
@@ -130,11 +132,24 @@ class Session:
         self._values = StepValues(scope_values, self._progress, self._outputs)
         self._files = batches.training_files(job, settings.trainer_id, settings.trainers)
         self._recorder = state.recorder(settings, job.config, self._files)
+        self._local_state(run, cluster)
         self._results: dict[str, Any] = {}
         self._joined = False
+        self._leaving: Leaving | None = None
+        self._interruption = Interruption(settings)
         self._mode = "local" if settings.local else job.config.mode
         labels = job.config.name, self._mode, str(settings.trainer_id)
         self._watchers.begin(labels, run.spans, self._communicator, self._progress.numbers)
+
+    def _local_state(self, run: TrainingRun, cluster: Cluster) -> None:
+        """Let a training without pservers go on from the parameters of --resume, and keep its own
+        with --state."""
+        if not isinstance(cluster, SingleTrainer):
+            return
+        kept = LocalState(run.program, run.scope, run.executor, cluster.distributed)
+        self._recorder.parameters = kept
+        if resumed := self._settings.resume:
+            kept.restore(resumed, state.parameters_in(resumed))
 
     def run(self, signals: StopSignals) -> None:
         """Train, save and test, leave; a signal ends the first two."""
@@ -144,6 +159,10 @@ class Session:
                 self.save_and_test()
         except Interrupted:
             pass
+        except JobError as error:  # another trainer was interrupted, too, and left first
+            if not (signals.received and error.code is ErrorCode.TRAINER_LOST):
+                raise
+            log.warning("%s", error.message)
         self.leave(signals.received)
 
     def train(self, signals: StopSignals) -> None:
@@ -204,6 +223,7 @@ class Session:
 
         prepared = spanned(source, run.profiler)
         leaving = Leaving(self._communicator, ended, self._cluster.hurry, self._say)
+        self._leaving = leaving
         with (
             Ahead(prepared, batches.PREPARED_AHEAD) as ahead,
             leaving,
@@ -236,20 +256,25 @@ class Session:
         """Save and test on trainer 0; see `conclusion`."""
         if self._settings.trainer_id == 0:
             parts = self._settings, self._job, self._run, self._cluster, self._say
-            self._results |= Conclusion(*parts).save_and_test()
+            self._results |= Conclusion(*parts, self._interruption.saved).save_and_test()
 
     def leave(self, signal: int) -> None:
-        """Complete; after a signal with a short timeout, and without raising."""
-        if not self._joined:
+        """Complete; after a signal leave instead, with a short timeout and without raising."""
+        if not signal:
+            self._communicator.stop(self._settings.call_timeout_s)
             return
-        if signal:
+        if self._joined:
             self._cluster.hurry()
+            cut = self._leaving.complete_cut() if self._leaving is not None else 0
+            self._interruption.has_cut(cut, self._communicator.makes_cuts)
+            self._tell_pservers()
+        self._say(self._interruption.text(signal, self._recorder.reached))
+
+    def _tell_pservers(self) -> None:
         try:
-            self._communicator.stop(STOP_S if signal else self._settings.call_timeout_s)
+            self._communicator.stop(STOP_S, interrupted=True)
         except PsrtError as error:
-            if not signal:
-                raise
-            log.warning("left without completing: %s", error)
+            log.warning("left without a word to every pserver: %s", error.message)
 
     def facts(self, signal: int) -> dict[str, Any]:
         """The report."""

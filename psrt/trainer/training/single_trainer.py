@@ -39,6 +39,12 @@ class SingleTrainer:
         """
         return self._tables[table].pages(PAGE_ROWS)
 
+    @property
+    def distributed(self) -> dict[str, LocalTable]:
+        """The tables that are not in the scope."""
+        tables = self._tables.items()
+        return {name: table for name, table in tables if isinstance(table, LocalTable)}
+
     def hurry(self) -> None:
         """Do nothing: there is no pserver to wait for."""
 

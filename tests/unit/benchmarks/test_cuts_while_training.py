@@ -38,3 +38,12 @@ def test_a_cut_that_delays_one_step_is_seen_in_its_figures() -> None:
 def test_cuts_without_a_quiet_time_are_refused() -> None:
     with pytest.raises(ValueError, match="quiet time"):
         figures([Cut(9.9, 10.0, 12.0)], [STEADY])
+
+
+def test_cpu_time_of_steps_is_that_of_all_processes() -> None:
+    cut = Cut(0.0, 10.0, 12.0, settled=6.0, cpu_s=(1.0, 2.6, 3.4))
+
+    found = figures([cut], [STEADY, STEADY])
+
+    assert found["cpu_ms_per_step"] == {"cut": 25.0, "quiet": 25.0}
+    assert found["cpu_share"] == 1.0

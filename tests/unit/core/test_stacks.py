@@ -75,3 +75,44 @@ def test_a_process_that_has_ended_has_no_stacks() -> None:
     assert not Path(f"/proc/{process.pid}").exists()
     with pytest.raises(OSError, match="has ended"):
         stacks.stacks_of(process.pid)
+
+
+SIGNALS_AROUND_THE_HANDLER = """
+import faulthandler, os, signal
+from psrt.core.process import stacks
+
+def ask(*ignored, **also_ignored):
+    os.kill(os.getpid(), stacks._request())
+
+register = faulthandler.register
+def register_late(number, **how):
+    if number == stacks._request():
+        ask()
+    register(number, **how)
+
+faulthandler.register = register_late
+stacks.write_stacks_on_request()
+faulthandler.unregister(stacks._request())  # what the interpreter does at its end
+ask()
+print("ready", flush=True)
+"""
+
+
+def test_a_request_before_the_handler_is_there_or_after_it_is_gone_ends_nothing() -> None:
+    with waiting_process(SIGNALS_AROUND_THE_HANDLER) as process:
+        process.communicate()
+
+    assert process.returncode == 0
+
+
+def test_a_process_is_not_asked_before_it_has_its_handler() -> None:
+    program = """
+import os, sys
+file = os.memfd_create("psrt-stacks")
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+    with waiting_process(program) as process:
+        found = stacks.processes_with_stacks()
+
+    assert process.pid not in found

@@ -89,5 +89,5 @@ def test_the_commands_stand_there() -> None:
 def test_the_extras_are_those_of_the_package(extra: str) -> None:
     project = (Path(__file__).parents[3] / "pyproject.toml").read_text()
 
-    assert f"psrt[{extra}]" in TEXT
+    assert f"psrt-cluster[{extra}]" in TEXT
     assert f"\n{extra} = [" in project

@@ -155,7 +155,7 @@ class Process:
 
 def test_a_process_ends_once_its_log_has_arrived_and_its_report_is_read(tmp_path: Path) -> None:
     process = Process(tmp_path)
-    process.child.write(b'trains\n{\n  "steps": 3\n}\n')
+    process.child.append(b'trains\n{\n  "steps": 3\n}\n')
 
     assert process.update(pod(1, 0), is_logged=False) is None
     assert process.update(pod(1, 0)) == 0

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from psrt.launch.outputs import LineSplitter
 from psrt.launch.runners.messages import (
-    LineSplitter,
     bytes_of,
     files_field,
     files_of,

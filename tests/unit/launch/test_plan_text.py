@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,7 @@ def job(tmp_path: Path) -> Path:
 
 
 def plan_of(job: Path, **flags: object) -> Plan:
-    flags = {"job": str(job), "pservers": 1, "trainers": 1, **flags}
+    flags = {"job": str(job), "pservers": 1, "trainers": 1, "log_dir": "logs", **flags}
     loaded = load(LaunchConfig, flags=flags, file=str(job), environ={})
     return Plan(loaded, {"OMP_NUM_THREADS": "3", "HOME": "/root", "FLAGS_x": "1"}, ["psrt"])
 
@@ -116,4 +117,5 @@ def test_a_dry_run_prints_the_plan_and_makes_nothing(
 
     assert code == 0
     assert said[0].count("psrt trainer") == 2
+    assert re.search(r"log runs/job-\d{8}-\d{6}/trainer\.1\.log", said[0])
     assert sorted(path.name for path in job.parent.iterdir()) == ["job.toml", "train.py"]

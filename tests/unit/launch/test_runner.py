@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from psrt.launch.runners.messages import LineSplitter, Message, message_in, packed
+from psrt.launch.outputs import LineSplitter
+from psrt.launch.runners.messages import Message, message_in, packed
 from psrt.launch.runners.runner import Runner
 from psrt.launch.runners.uplink import Uplink
 

@@ -11,7 +11,7 @@ from psrt.core.errors import ConfigError
 from psrt.observe.traces import OtelTracer, traces
 from tests.support.spans import Exported, exported, is_missing
 
-pytestmark = pytest.mark.skipif(is_missing(), reason="no psrt[otel]")
+pytestmark = pytest.mark.skipif(is_missing(), reason="no psrt-cluster[otel]")
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 

@@ -217,6 +217,29 @@ def test_a_cut_whose_tables_cannot_be_frozen_ends_at_once_and_the_next_may_begin
     assert complete_cuts(LocalDirectory(tmp_path)) == [2]
 
 
+def test_a_part_under_way_is_written_at_once_if_somebody_waits_for_the_cut(tmp_path: Path) -> None:
+    directory = LocalDirectory(tmp_path)
+    settings = Settings(directory, timeout_s=1e9, bytes_per_s=1e-3)
+    service = PserverService(stripes=1, wait_timeout_s=WAIT_S, clock=ManualClock(), cuts=settings)
+    try:
+        trainer = only_trainer_of(service)
+        asking = service.handle(call_of(Method.CHECKPOINT), Peer("inproc", "test"))
+        assert isinstance(asking, Later)
+        trainer.call(Method.CUT, header=pb.Header(cut=pb.Cut(number=1)), timeout_s=WAIT_S)
+        assert not asking.future.done()
+
+        hurry = Message(pb.Header(method=Method.CHECKPOINT, cut=pb.Cut(hurry=True)))
+        joined = service.handle(hurry, Peer("inproc", "test"))
+
+        assert isinstance(joined, Later)
+        joined.future.result(WAIT_S)
+        asking.future.result(WAIT_S)
+    finally:
+        service.stop()
+
+    assert complete_cuts(directory) == [1]
+
+
 def only_trainer_of(service: PserverService) -> Client:
     """The one trainer of a job that has this pserver alone."""
     hello = pb.Hello(job_id="j", plan_hash="p", trainers=1, mode=to_json(Async()))

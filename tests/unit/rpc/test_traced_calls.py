@@ -12,7 +12,7 @@ from psrt.rpc.serving import Peer
 from psrt.rpc.traced_calls import span_of_carrier, span_of_request
 from tests.support.spans import is_missing, tracing_here
 
-pytestmark = pytest.mark.skipif(is_missing(), reason="no psrt[otel]")
+pytestmark = pytest.mark.skipif(is_missing(), reason="no psrt-cluster[otel]")
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 

@@ -11,7 +11,7 @@ import pytest
 
 from psrt.config.load import load_job
 from psrt.config.sections import TrainerConfig
-from psrt.core.errors import ConfigError, DataError
+from psrt.core.errors import ConfigError, DataError, StorageError
 from psrt.core.tensors import Ragged
 from psrt.data.sources import sharding
 from psrt.data.sources.places import Place, Position
@@ -139,6 +139,64 @@ def test_a_trainer_that_was_stopped_is_gone_on_with_by_another_one(
     assert first["examples"] + second["examples"] == whole["examples"] == EPOCHS * 46
     at_end = json.loads(Path(path).read_text())
     assert (at_end["epoch"], at_end["steps"]) == (EPOCHS + 1, 12)
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    """The files of a saved model, except the manifest, which has its time."""
+    files = (path for path in directory.rglob("*") if path.is_file())
+    return {each.name: each.read_bytes() for each in files if each.name != "manifest.json"}
+
+
+@pytest.mark.parametrize("optimizer", ["Adagrad(learning_rate=0.1)", "Adam(learning_rate=0.01)"])
+@pytest.mark.parametrize("distributed", [False, True])
+def test_a_resumed_local_training_ends_with_the_bits_of_one_that_was_not_stopped(
+    job: Path, optimizer: str, distributed: bool
+) -> None:
+    program = job.parent / "program.py"
+    text = program.read_text().replace("Adagrad(learning_rate=0.1)", optimizer)
+    program.write_text(
+        text.replace(", is_distributed=False", "" if distributed else ", is_distributed=False")
+    )
+    path, whole, resumed = (str(job.parent / name) for name in ("at.json", "whole", "resumed"))
+    train(job, save=whole)
+
+    train(job, 4, state=path)
+    train(job, 8, state=path, resume=path)
+    train(job, state=path, resume=path, save=resumed)
+
+    assert contents(Path(resumed)) == contents(Path(whole))
+    assert contents(Path(whole))
+    assert [each.name for each in job.parent.glob("at.*.arrays")] == ["at.12.arrays"]
+
+
+def test_a_state_without_parameters_is_refused_without_pservers(job: Path) -> None:
+    path = job.parent / "at.json"
+    train(job, 4, state=str(path))
+    facts = json.loads(path.read_text())
+    path.write_text(json.dumps({n: v for n, v in facts.items() if n != "parameters"}))
+
+    with pytest.raises(ConfigError, match="has a position in the data, but no parameters"):
+        train(job, resume=str(path))
+
+
+def test_parameters_of_another_program_are_refused(job: Path) -> None:
+    path = str(job.parent / "at.json")
+    train(job, 4, state=path)
+    program = job.parent / "program.py"
+    program.write_text(program.read_text().replace("Adagrad(", "Adam("))
+
+    with pytest.raises(ConfigError, match="does not fit this job: the optimizer of"):
+        train(job, resume=path)
+
+
+def test_damaged_parameters_are_refused_by_name(job: Path) -> None:
+    path = str(job.parent / "at.json")
+    train(job, 4, state=path)
+    (arrays,) = job.parent.glob("at.*.arrays")
+    arrays.write_bytes(arrays.read_bytes()[:-8] + b"12345678")
+
+    with pytest.raises(StorageError, match=r"at\.4\.arrays"):
+        train(job, resume=path)
 
 
 def test_a_training_that_is_over_can_be_gone_on_with_for_more_epochs(job: Path) -> None:

@@ -69,7 +69,7 @@ class Journal:
         self.events.append(("flush",))
         return {}
 
-    def stop(self, timeout_s: float) -> dict[str, F32]:
+    def stop(self, timeout_s: float, interrupted: bool = False) -> dict[str, F32]:
         self.events.append(("stop",))
         return {}
 

@@ -15,7 +15,14 @@ from typing import Any, TypeAlias
 from psrt.core.clock import Clock
 from psrt.core.errors import PsrtError
 from psrt.core.threads import CrashReport, start_thread
-from psrt.pserver.checkpoints import DeltaSchedule, LocalCut, LocalCuts, Settings, delta_files
+from psrt.pserver.checkpoints import (
+    DeltaSchedule,
+    LocalCut,
+    LocalCuts,
+    PartPaces,
+    Settings,
+    delta_files,
+)
 from psrt.pserver.decisions import DurablePoint, PserverState, point_of
 from psrt.pserver.serving.effect_runner import EffectRunner
 
@@ -47,6 +54,8 @@ class DeltaWriter:
         self._directory, self._cuts, self._runner = settings.directory, cuts, runner
         self._facts, self._confirm, self._clock = facts, confirm, clock
         self._schedule = DeltaSchedule(settings.delta_every_s)
+        self._paces = PartPaces(settings.bytes_per_s, clock)
+        self._within_s = settings.delta_every_s / 2, settings.timeout_s / 2
         self._name = ""
         self._written: DurablePoint | None = None  # the point of the newest one on disk
         self._changed = threading.Condition()  # guards the schedule
@@ -66,6 +75,7 @@ class DeltaWriter:
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
+        self._paces.hurry()
 
     def end(self) -> None:
         """Write no more, as the job has ended; one that is being written is deleted.
@@ -75,17 +85,20 @@ class DeltaWriter:
         with self._changed:
             self._stopped = self._is_over = True
             self._changed.notify_all()
+        self._paces.hurry()
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for a local cut that is being written; False at the deadline."""
+        self._paces.hurry()
         with self._changed:
             return self._changed.wait_for(lambda: not self._is_writing, timeout_s)
 
     def ask(self) -> None:
-        """Write one soon: somebody waits for it."""
+        """Write one soon, and one under way at once: somebody waits for it."""
         with self._changed:
             self._schedule.ask()
             self._changed.notify_all()
+        self._paces.hurry()
 
     def contained(self, newest: int) -> None:
         """Delete local cuts up to number `newest`, which a complete cut contains."""
@@ -113,8 +126,10 @@ class DeltaWriter:
         return self._cuts.take(self._facts(state), point, self._schedule.needs_full)
 
     def _write(self, cut: _Taken) -> None:
+        pace = self._paces.expect()
+        self._paces.begin(pace, cut.tables, self._within_s[cut.is_full])
         try:
-            size_bytes = delta_files.write(self._directory, self._name, cut)
+            size_bytes = delta_files.write(self._directory, self._name, cut, pace)
         except (PsrtError, OSError) as error:
             self._cuts.give_up(cut)
             self._failed(error)

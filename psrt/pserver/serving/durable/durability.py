@@ -6,6 +6,7 @@ Replies name what is durable, and trainers drop the copies of those pushes.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from psrt.core.clock import Clock
@@ -13,8 +14,8 @@ from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import LocalCuts, RecoveredPart, Settings, delta_files
 from psrt.pserver.decisions import DurablePoint, DurableProgress, PserverState, point_of
 from psrt.pserver.serving.durable.delta_writer import DELTAS, DeltaWriter
+from psrt.pserver.serving.durable.part_facts import local_facts
 from psrt.pserver.serving.effect_runner import EffectRunner
-from psrt.pserver.serving.part_facts import local_facts
 from psrt.pserver.serving.request_headers import caller_of
 from psrt.pserver.tables import TableRegistry
 from psrt.rpc import pb
@@ -27,7 +28,8 @@ class Durability:
     """The durable state of one pserver; `incarnation` is that of its tables.
 
     `is_asked` is True if the job of a trainer is durable by cuts. In one that `is_replicated` only
-    what a backup has is: trainers never send again what a cut has.
+    what a backup has is: trainers never send again what a cut has. `on_hurry` is called when one
+    waits for its pushes to be durable.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Durability:
         crashes: CrashReport,
     ) -> None:
         self.is_asked = self.is_replicated = False
+        self.on_hurry: Callable[[], None] = lambda: None
         self.progress = DurableProgress()
         self._process = 1 if recovered is None else recovered.process + 1
         newest = 0 if recovered is None else recovered.newest
@@ -130,7 +133,8 @@ class Durability:
         return is_recorded
 
     def hurry(self) -> None:
-        """Write a local cut soon: a trainer waits for it."""
+        """Write a local cut soon, and a part under way at once: a trainer waits for it."""
+        self.on_hurry()
         if self._writer is not None:
             self._writer.ask()
 

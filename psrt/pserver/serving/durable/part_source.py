@@ -9,8 +9,8 @@ from psrt.core.clock import Clock
 from psrt.pserver.checkpoints import LocalCut, LocalCuts
 from psrt.pserver.decisions import DurablePoint, DurableProgress, PserverState, point_of
 from psrt.pserver.eviction import Upkeep
+from psrt.pserver.serving.durable.part_facts import local_facts
 from psrt.pserver.serving.effect_runner import EffectRunner
-from psrt.pserver.serving.part_facts import local_facts
 from psrt.pserver.tables import TableRegistry
 
 REPLICA = "replica"

@@ -11,7 +11,7 @@ from psrt.core.errors import ErrorCode, JobError, PsrtError
 from psrt.core.specs import Async, CommunicationMode, Sync
 from psrt.pserver.decisions import JobIdentity, MemberState, PserverState, describe, dump, restore
 from psrt.pserver.decisions.calls import Apply, Close, SendReply, WaitingCall
-from psrt.pserver.serving.part_facts import local_facts
+from psrt.pserver.serving.durable.part_facts import local_facts
 
 WAIT_S = 10.0
 

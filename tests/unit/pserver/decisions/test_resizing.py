@@ -10,7 +10,7 @@ from psrt.core.errors import ErrorCode, JobError, PsrtError, UnavailableError, W
 from psrt.core.specs import Async, Sync
 from psrt.pserver.decisions import Fail, Freeze, JobIdentity, Meeting, NoPart, SendReply
 from psrt.pserver.decisions.calls import Close, WaitingCall
-from psrt.pserver.decisions.membership import MemberState
+from psrt.pserver.decisions.member import MemberState
 from psrt.pserver.decisions.pserver_state import PserverState
 
 PSERVERS = {"a:1": 9}

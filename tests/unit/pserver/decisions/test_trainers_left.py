@@ -123,6 +123,71 @@ def test_the_policy_applies_to_those_that_left_and_a_job_without_processes_ends(
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: type(mode).__name__)
+def test_the_policy_applies_at_once_to_a_trainer_that_was_interrupted(
+    mode: CommunicationMode, policy: str
+) -> None:
+    world = world_of(2, replace(mode, on_trainer_loss=policy))
+
+    instructions = world.state.leave(1, 101, 5.0)
+
+    assert (world.state.aborted is not None) == (policy == "abort")
+    assert (Forget(1) in instructions) == (policy == "shrink")
+    assert world.states() == ["running", "lost" if policy == "shrink" else "running"]
+    told = [aborted(world.state).message] if policy == "abort" else _warnings(instructions)
+    assert "trainer 1 (interrupted, last call 0.0 s ago) left without completing" in told[0]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_job_ends_with_its_last_trainer_that_was_interrupted(policy: str) -> None:
+    world = world_of(2, Async(on_trainer_loss=policy))
+    world.complete(0, now=1.0)
+
+    world.state.leave(1, 101, 5.0)
+    at_once = world.state.lost
+    world.pass_time(3 * WAIT_TIMEOUT_S)
+
+    assert (at_once is None) == (policy == "wait")
+    assert "trainer 1 (interrupted, last call" in lost(world.state).message
+
+
+def test_a_repeated_report_of_an_interruption_changes_nothing() -> None:
+    world = world_of(3, Async())
+
+    first = world.state.leave(1, 101, 5.0)
+    again = world.state.leave(1, 101, 6.0)
+
+    assert (len(_warnings(first)), again) == (1, [])
+    assert world.states() == ["running", "lost", "running"]
+
+
+def test_a_round_goes_on_at_once_without_an_interrupted_trainer() -> None:
+    world = world_of(2, Sync("shrink"))
+    push = WaitingCall(0, 100, 1, 99.0)
+    assert world.state.exchange(push, 1.0) == []
+
+    instructions = world.state.leave(1, 101, 2.0)
+
+    assert [type(each).__name__ for each in instructions] == ["Warn", "Close", "Forget"]
+
+
+@pytest.mark.parametrize("policy", ["wait", "shrink"])
+def test_a_new_process_takes_the_place_of_an_interrupted_trainer(policy: str) -> None:
+    world = world_of(2, Async(on_trainer_loss=policy))
+    world.state.leave(1, 101, 5.0)
+
+    world.join(1, now=6.0, incarnation=201)
+    world.state.complete(1, 201, 7.0)
+    world.complete(0, now=8.0)
+
+    assert world.states() == ["completed", "completed"]
+
+
+def _warnings(instructions: list[Instruction]) -> list[str]:
+    return [each.text for each in instructions if isinstance(each, Warn)]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: type(mode).__name__)
 def test_processes_that_sent_hello_and_nothing_else_do_not_keep_a_pserver(
     mode: CommunicationMode, policy: str
 ) -> None:

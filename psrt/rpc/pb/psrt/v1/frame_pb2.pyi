@@ -131,12 +131,13 @@ class PushKey(_message.Message):
     def __init__(self, incarnation: _Optional[int] = ..., sequence: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("job_id", "plan_hash", "trainers", "mode", "software", "durability", "plan")
+    __slots__ = ("job_id", "plan_hash", "trainers", "mode", "software", "run", "durability", "plan")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     PLAN_HASH_FIELD_NUMBER: _ClassVar[int]
     TRAINERS_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
     DURABILITY_FIELD_NUMBER: _ClassVar[int]
     PLAN_FIELD_NUMBER: _ClassVar[int]
     job_id: str
@@ -144,9 +145,10 @@ class Hello(_message.Message):
     trainers: int
     mode: str
     software: str
+    run: str
     durability: str
     plan: str
-    def __init__(self, job_id: _Optional[str] = ..., plan_hash: _Optional[str] = ..., trainers: _Optional[int] = ..., mode: _Optional[str] = ..., software: _Optional[str] = ..., durability: _Optional[str] = ..., plan: _Optional[str] = ...) -> None: ...
+    def __init__(self, job_id: _Optional[str] = ..., plan_hash: _Optional[str] = ..., trainers: _Optional[int] = ..., mode: _Optional[str] = ..., software: _Optional[str] = ..., run: _Optional[str] = ..., durability: _Optional[str] = ..., plan: _Optional[str] = ...) -> None: ...
 
 class HelloReply(_message.Message):
     __slots__ = ("data_endpoints", "unix_path", "host_id", "incarnation", "process", "held_by", "software", "makes_cuts", "shared_bytes")
@@ -231,18 +233,20 @@ class PserverProcess(_message.Message):
     def __init__(self, endpoint: _Optional[str] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class Complete(_message.Message):
-    __slots__ = ("will_confirm", "confirms", "ended", "recorded", "position")
+    __slots__ = ("will_confirm", "confirms", "ended", "recorded", "position", "interrupted")
     WILL_CONFIRM_FIELD_NUMBER: _ClassVar[int]
     CONFIRMS_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
     RECORDED_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
+    INTERRUPTED_FIELD_NUMBER: _ClassVar[int]
     will_confirm: bool
     confirms: bool
     ended: bool
     recorded: bool
     position: str
-    def __init__(self, will_confirm: _Optional[bool] = ..., confirms: _Optional[bool] = ..., ended: _Optional[bool] = ..., recorded: _Optional[bool] = ..., position: _Optional[str] = ...) -> None: ...
+    interrupted: bool
+    def __init__(self, will_confirm: _Optional[bool] = ..., confirms: _Optional[bool] = ..., ended: _Optional[bool] = ..., recorded: _Optional[bool] = ..., position: _Optional[str] = ..., interrupted: _Optional[bool] = ...) -> None: ...
 
 class Export(_message.Message):
     __slots__ = ("table", "cursor", "max_rows")
@@ -318,7 +322,7 @@ class ShrinkReply(_message.Message):
     def __init__(self, tables: _Optional[_Iterable[_Union[Dropped, _Mapping]]] = ...) -> None: ...
 
 class Cut(_message.Message):
-    __slots__ = ("number", "position", "last_push", "newest", "complete", "positions", "trainers", "anew")
+    __slots__ = ("number", "position", "last_push", "newest", "complete", "positions", "trainers", "anew", "hurry")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     LAST_PUSH_FIELD_NUMBER: _ClassVar[int]
@@ -327,6 +331,7 @@ class Cut(_message.Message):
     POSITIONS_FIELD_NUMBER: _ClassVar[int]
     TRAINERS_FIELD_NUMBER: _ClassVar[int]
     ANEW_FIELD_NUMBER: _ClassVar[int]
+    HURRY_FIELD_NUMBER: _ClassVar[int]
     number: int
     position: str
     last_push: int
@@ -335,7 +340,8 @@ class Cut(_message.Message):
     positions: _containers.RepeatedScalarFieldContainer[str]
     trainers: int
     anew: bool
-    def __init__(self, number: _Optional[int] = ..., position: _Optional[str] = ..., last_push: _Optional[int] = ..., newest: _Optional[int] = ..., complete: _Optional[int] = ..., positions: _Optional[_Iterable[str]] = ..., trainers: _Optional[int] = ..., anew: _Optional[bool] = ...) -> None: ...
+    hurry: bool
+    def __init__(self, number: _Optional[int] = ..., position: _Optional[str] = ..., last_push: _Optional[int] = ..., newest: _Optional[int] = ..., complete: _Optional[int] = ..., positions: _Optional[_Iterable[str]] = ..., trainers: _Optional[int] = ..., anew: _Optional[bool] = ..., hurry: _Optional[bool] = ...) -> None: ...
 
 class CutPart(_message.Message):
     __slots__ = ("number", "endpoint", "record", "problem")

@@ -1,0 +1,62 @@
+"""Handlers of the calls to the coordinator of a job's cuts: WATCH, PART and CHECKPOINT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from psrt.core.clock import Clock
+from psrt.pserver.serving.cut_calls import CutCalls
+from psrt.pserver.serving.cut_moments import CutMoments
+from psrt.pserver.serving.cut_requests import cut_reply
+from psrt.pserver.serving.resizes import Resizes
+from psrt.rpc.serving import Later, deadline_of
+from psrt.rpc.wire import Message
+
+
+class CoordinatorCalls:
+    """`is_recording()` is True while trainers stay for the cut at the end of the job."""
+
+    def __init__(
+        self,
+        cuts: CutCalls,
+        moments: CutMoments,
+        resizes: Resizes,
+        clock: Clock,
+        is_recording: Callable[[], bool],
+    ) -> None:
+        self._cuts, self._moments, self._resizes = cuts, moments, resizes
+        self._clock, self._is_recording = clock, is_recording
+
+    def watch(self, message: Message) -> Message | Later:
+        header = message.header
+        deadline_s = deadline_of(header, self._clock.now())
+        caller = self._cuts.coordinating(header).watch(header.cut.number, deadline_s)
+        return Later(
+            caller.future, lambda: cut_reply(caller.number, self._cuts.complete, caller.trainers)
+        )
+
+    def part(self, message: Message) -> Message | Later:
+        part = message.header.cut_part
+        coordinating = self._cuts.coordinating(message.header)
+        caller = coordinating.part(part.number, part.endpoint, part.record, part.problem)
+        return Later(caller.future, lambda: cut_reply(caller.number))
+
+    def checkpoint(self, message: Message) -> Message | Later:
+        """Handle CHECKPOINT; lingering trainers join the cut at the end of the job."""
+        if message.header.cut.hurry:
+            self._moments.hurry()
+            if self._cuts.coordination is None:
+                return cut_reply(0)
+        self._resizes.check(message)
+        if self._cuts.coordination is not None and not self._is_recording():
+            self._moments.refuse_without_trainers()
+        if message.header.cut.trainers:
+            return self._resizes.request(message)
+        return self._asked(message)
+
+    def _asked(self, message: Message) -> Later:
+        """Ask for a cut. Once training is over, one under way has all of it."""
+        cut, first = message.header.cut, self._cuts.coordinating(message.header)
+        is_late = cut.anew or 0 < first.proposed <= cut.newest  # for the cut under way
+        caller = first.request(anew=is_late and not self._is_recording())
+        return Later(caller.future, lambda: cut_reply(caller.number))
