@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import click
 from click.shell_completion import CompletionItem
 
-from psrt import __version__
+import psrt as package
 from psrt.cli.options import dashed
 from psrt.config.older_flags import instead_of
 from psrt.core.errors import ConfigError, ErrorCode, InternalError, PsrtError
@@ -141,7 +141,7 @@ class LazyGroup(click.Group):
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "token_normalize_func": dashed},
 )
-@click.version_option(__version__, message="psrt %(version)s")
+@click.version_option(package.__version__, message="psrt %(version)s")
 def psrt() -> None:
     """psrt, a parameter-server cluster runtime.
 

@@ -32,6 +32,5 @@ def missing(module: str, extra: str, what: str) -> ConfigError:
     """Return the error for a package that `what` needs."""
     return ConfigError(
         f"{what} needs the Python package {module.partition('.')[0]!r}, which is not installed.",
-        hint=f"Install the extra {extra}: pip install '.[{extra}]' in a checkout of psrt, or "
-        f"pip install 'psrt-cluster[{extra}] @ file:///PATH/OF/THE.whl'.",
+        hint=f"Install psrt-cluster[{extra}] from a checkout of psrt: pip install '.[{extra}]'.",
     )

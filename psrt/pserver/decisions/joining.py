@@ -24,6 +24,16 @@ class Joining(ABC):
     resizing: Resizing
     aborted: PsrtError | None
     _departures: Departures
+    _trainers: int
+
+    def expect(self, job: JobIdentity) -> None:
+        """Belong to `job` before its first trainer joins."""
+        self._begin(job, trainer=0)
+
+    def continues(self, job: JobIdentity) -> None:
+        """Belong to `job` again; its number of trainers may have changed since it began."""
+        self._trainers = job.trainers if self._trainers else 0
+        self.expect(job)
 
     def hello(
         self, trainer: int, incarnation: int, job: JobIdentity, now: float, may_resize: bool = True

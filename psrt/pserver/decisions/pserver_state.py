@@ -62,15 +62,6 @@ class PserverState(Joining):
 
     # --- events ------------------------------------------------------------------------------
 
-    def expect(self, job: JobIdentity) -> None:
-        """Belong to `job` before its first trainer joins."""
-        self._begin(job, trainer=0)
-
-    def continues(self, job: JobIdentity) -> None:
-        """Belong to `job` again; its number of trainers may have changed since it began."""
-        self._trainers = job.trainers if self._trainers else 0
-        self.expect(job)
-
     def pull(self, trainer: int, incarnation: int, now: float, acknowledges: bool) -> None:
         """Record a PULL; one that `acknowledges` drops log entries, so it must not come late."""
         members = self.members_of_job(trainer)

@@ -103,7 +103,7 @@ def _onnx() -> Any:
     except ImportError as error:
         raise ConfigError(
             f"the package onnx cannot be imported ({error}).",
-            hint="Install the extra onnx: pip install '.[onnx]' in a checkout of psrt.",
+            hint="Install psrt-cluster[onnx] from a checkout of psrt: pip install '.[onnx]'.",
         ) from error
     return onnx
 

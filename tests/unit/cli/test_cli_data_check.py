@@ -257,7 +257,7 @@ def test_the_skew_is_drawn_if_there_is_matplotlib(
 
     said = capsys.readouterr()
     assert code == (0 if there else 2)
-    assert there or "extra plot" in said.err
+    assert there or "psrt-cluster[plot]" in said.err
     assert drawing.exists() == there
     assert not there or drawing.read_bytes().startswith(b"\x89PNG")
 

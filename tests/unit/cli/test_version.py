@@ -37,11 +37,6 @@ def test_the_first_lines_are_those_of_the_document(capsys: pytest.CaptureFixture
     assert all(line.startswith("    with_") for line in switches)
 
 
-def test_a_flag_prints_the_version_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["--version"]) == 0
-    assert capsys.readouterr().out == f"psrt {psrt.__version__}\n"
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_complete_commands(
     shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -325,7 +325,7 @@ def test_without_the_onnx_package_the_extra_is_named(
     with pytest.raises(ConfigError, match="the package onnx cannot be imported") as caught:
         export_onnx(predictor, tmp_path / "m.onnx")
 
-    assert "extra onnx" in caught.value.hint
+    assert "psrt-cluster[onnx]" in caught.value.hint
 
 
 @pytest.mark.parametrize(
