@@ -26,14 +26,10 @@ class Joining(ABC):
     _departures: Departures
     _trainers: int
 
-    def expect(self, job: JobIdentity) -> None:
-        """Belong to `job` before its first trainer joins."""
+    def expect(self, job: JobIdentity, is_again: bool = False) -> None:
+        """Belong to `job` before its first trainer joins; `is_again`: with its number of now."""
+        self._trainers = job.trainers if is_again and self._trainers else self._trainers
         self._begin(job, trainer=0)
-
-    def continues(self, job: JobIdentity) -> None:
-        """Belong to `job` again; its number of trainers may have changed since it began."""
-        self._trainers = job.trainers if self._trainers else 0
-        self.expect(job)
 
     def hello(
         self, trainer: int, incarnation: int, job: JobIdentity, now: float, may_resize: bool = True

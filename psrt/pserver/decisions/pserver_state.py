@@ -128,17 +128,14 @@ class PserverState(Joining):
         """
         assert self.job is not None, "a job has a cut"
         number, trainers, former = self.resizing.number, self.resizing.trainers, self.members
-        error, applied = has_begun_anew(trainers), None
-        if self.rounds is not None:
-            applied = self.rounds.applied
-            self._first_round = max(each for _, each in self.rounds.opens())
-        self._trainers = trainers if self._trainers else 0
-        ended = self.clocks.abort(error)
+        if (rounds := self.rounds) is not None:
+            self._first_round = max(each for _, each in rounds.opens())
+        ended = self.clocks.abort(has_begun_anew(trainers))
         self.recovery = Recovery()
         self._departures = Departures(self._wait_timeout_s, self._is_gone)
-        self._begin(replace(self.job, trainers=trainers), trainer=0)
-        if self.rounds is not None and applied is not None:
-            self.rounds.applied = applied  # counts go on
+        self.expect(replace(self.job, trainers=trainers), is_again=True)
+        if rounds is not None and self.rounds is not None:
+            self.rounds.applied = rounds.applied
         self.cuts.restore(number)
         answered = self.resizing.done(former.members)
         self.members.refuse(self.resizing.former)

@@ -53,7 +53,7 @@ def restore(state: PserverState, saved: Mapping[str, Any], now: float) -> JobIde
     facts = saved["job"]
     mode = from_plain(facts["mode"])
     job = JobIdentity(facts["id"], facts["plan_hash"], facts["trainers"], mode)
-    state.continues(job)
+    state.expect(job, is_again=True)
     state.members.restore(saved["members"], now)
     if state.members.ended():  # trainers may ask for the reply to COMPLETE again
         for member in state.members.members:
