@@ -11,7 +11,7 @@ reading order:
     declarations     clip · regularizer · initializer · optimizer · backward
     layers           adapting (psrt's layers under Fluid's signatures) · layers · nets
     running          scopes, values, runs and saved files, in a sub-room; compiler · data_feeder
-                     parallel_executor · reader · executor
+                     parallel_executor · reader · executor · profiler · dygraph (refuses)
     clusters         transpiler · communicator (refuses)
     data and files   dataset · io · metrics
     fleet            incubate · distributed
@@ -101,20 +101,20 @@ _ROOMS = (
     "data_feeder",
     "dataset",
     "distributed",
+    "dygraph",
     "executor",
     "incubate",
     "io",
     "metrics",
     "nets",
     "parallel_executor",
+    "profiler",
     "reader",
     "transpiler",
 )
 """Files and packages that users name: `fluid.io`, `fluid.compiler`."""
 
 _INSTEAD = {
-    "dygraph": "psrt runs programs: write layers into the default main program.",
-    "profiler": "`psrt trainer --profile`, or the profiler of psrt.Executor.",
     "install_check": "`psrt version` prints what is installed.",
     "WeightNormParamAttr": "Use layers.l2_normalize over a layers.create_parameter.",
     "cuda_pinned_places": "psrt computes on CPUs: fluid.cpu_places().",

@@ -18,6 +18,7 @@ from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import CPUPlace
 from psrt.fluid.reader import next_feed
 from psrt.fluid.running import (
+    Batch,
     Feed,
     Fetch,
     FetchHandler,
@@ -32,6 +33,7 @@ from psrt.fluid.running import (
     global_scope,
     initialise,
     names_of,
+    profiled,
     returned,
     run_watched,
     scope_guard,
@@ -90,7 +92,11 @@ class FluidExecutor:
         replicas = program.replicas if isinstance(program, CompiledProgram) else 1
         batch = next_feed(part, replicas) if feed is None else feed_of(feed, part.graph)
         names = names_of(fetch_list, part.current)
-        values = self._run_of(program, scope).run(batch, names, return_merged)
+        run = self._run_of(program, scope)
+        if profiled.profiler is None:
+            values = run.run(batch, names, return_merged)
+        else:
+            values = _recorded(run, batch, names, return_merged)
         return returned(values, as_tensors=not return_numpy)
 
     def train_from_dataset(
@@ -165,6 +171,15 @@ class FluidExecutor:
         if not isinstance(program.job, TrainerProgram):
             return sequential(program, scope)
         return connected(program, scope)
+
+
+def _recorded(run: Run, batch: Batch, names: Sequence[str], merged: bool) -> list[Any]:
+    """Run under the profiler of this process."""
+    run.watch(profiled.profiler, names)
+    try:
+        return run.run(batch, names, merged)
+    finally:
+        run.watch(None, names)
 
 
 Executor = FluidExecutor  # its name in PaddlePaddle

@@ -6,6 +6,7 @@ values        feeds and fetched values in the forms of Fluid
 runs          runs of a program over a scope, by psrt's executors
 ending        failure of a script, as far as an exit handler can detect it
 connection    a trainer's way to its pservers, one for each transpiled program
+profiled      the profiler of this process, if one records
 reports       reports of the values that `train_from_dataset` fetches
 watching      `debug=True` of `train_from_dataset`
 saved_tables  parameters of programs with distributed tables, as saved models
@@ -14,6 +15,7 @@ saved_states  values of a program as one file
 saved_models  models to predict with, in the form of `psrt.save_inference_model`
 """
 
+from psrt.fluid.running import profiled
 from psrt.fluid.running.connection import connected, disconnect
 from psrt.fluid.running.lod_tensor import LoDTensor, create_lod_tensor, create_random_int_lodtensor
 from psrt.fluid.running.reports import FetchHandler, PeriodicReport, TimedReport
@@ -46,7 +48,7 @@ from psrt.fluid.running.watching import run_watched
 Tensor = LoDTensor  # its name in PaddlePaddle before sequences
 
 __all__ = ["load", "load_program_state", "save", "set_program_state"]
-__all__ += ["FetchHandler", "PeriodicReport", "TimedReport"]
+__all__ += ["FetchHandler", "PeriodicReport", "TimedReport", "profiled"]
 __all__ += ["Batch", "Feed", "Fetch", "FluidArray", "FluidScope", "LoDTensor", "LocalRun"]
 __all__ += ["ReplicatedRun", "Run", "Scope", "Tensor", "create_random_int_lodtensor", "tensors_of"]
 __all__ += ["chosen", "connected", "create_lod_tensor", "disconnect", "feed_of", "global_scope"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import itertools
 import pickle
 from collections.abc import Iterator
@@ -416,3 +417,28 @@ def test_flags_are_kept_and_dtypes_have_numbers() -> None:
     assert fluid.core.globals()["FLAGS_eager_delete_tensor_gb"] == 0.0
     assert layers.cast(layers.data("x", [1]), fluid.core.VarDesc.VarType.INT32).dtype == "int64"
     assert isinstance(fluid.core.Scope(), fluid.Scope)
+
+
+def test_ops_are_timed_between_start_and_stop(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, loss = line()
+    exe = started()
+
+    with fluid.profiler.profiler("CPU", "total", str(tmp_path / "trace.json")):
+        fluid.profiler.reset_profiler()
+        exe.run(feed=FEED, fetch_list=[loss])
+    exe.run(feed=FEED, fetch_list=[loss])
+    fluid.profiler.stop_profiler()
+
+    assert capsys.readouterr().out.count("square_error_cost") >= 1
+    assert "traceEvents" in (tmp_path / "trace.json").read_text()
+    with pytest.raises(ConfigError, match="names a GPU"):
+        fluid.profiler.cuda_profiler("file")
+
+
+def test_dynamic_graphs_can_be_imported_and_are_refused_when_they_are_used() -> None:
+    parallel = importlib.import_module("psrt.fluid.dygraph.parallel")
+
+    with pytest.raises(ConfigError, match=r"fluid\.dygraph\.DataParallel needs graphs"):
+        parallel.DataParallel(None)
