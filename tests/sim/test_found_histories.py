@@ -28,6 +28,7 @@ FOUND = [
     ("resizes", "async", 30013304),
     ("backups", "sync-abort", 60001369),
     ("early", None, 78),
+    ("deltas", "async-merging", 63001196),
 ]
 
 

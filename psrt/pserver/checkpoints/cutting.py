@@ -26,7 +26,7 @@ from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints.cut_history import CutHistory
 from psrt.pserver.checkpoints.part_pace import PartPaces
 from psrt.pserver.checkpoints.part_writer import Frozen, size_of_part, write_part
-from psrt.pserver.checkpoints.stored_cuts import remove_part
+from psrt.pserver.checkpoints.stored_cuts import has_part, remove_part
 from psrt.pserver.checkpoints.trainer_states import TrainerStates
 from psrt.pserver.eviction import Upkeep
 from psrt.pserver.tables import DenseTable, TableRegistry
@@ -162,8 +162,11 @@ class Cutting:
         pace: WritePace,
     ) -> None:
         record, problem = "", ""
+        is_taken = has_part(self._directory, number, self.index)
         try:
             reach("cut.frozen")
+            if is_taken:  # a manifest may name it
+                raise JobError(f"the former process has written part {self.index} of this cut.")
             states = partial(self.states.collect, self._timeout_s)
             self._paces.begin(pace, (*dense, *sparse), self._timeout_s / 2)
             record = write_part(
@@ -180,6 +183,8 @@ class Cutting:
             ends.close()
             self._writing = 0
         outcome = self._report(number, record, problem)
+        if is_taken:
+            outcome = PartOutcome.UNKNOWN
         if outcome is PartOutcome.COMPLETE:
             for table in (*dense, *sparse):
                 table.confirm()

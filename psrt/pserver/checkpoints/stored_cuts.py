@@ -41,6 +41,12 @@ def files_by_cut(directory: Directory) -> dict[int, list[str]]:
     return dict(sorted(found.items()))
 
 
+def has_part(directory: Directory, number: int, index: int) -> bool:
+    """True if pserver `index` has written its part of cut `number`, perhaps in a former process."""
+    record = cut_files.part_name(number, index)
+    return record in directory.names(record)
+
+
 def remove_part(directory: Directory, number: int, index: int) -> None:
     """Delete the files of one pserver's part of a cut that was given up."""
     record = cut_files.part_name(number, index)
