@@ -195,7 +195,6 @@ def test_what_psrt_does_otherwise_is_refused(ask: Callable[[], object], what: st
         (fluid.optimizer, "RecomputeOptimizer", "fluid.memory_optimize"),
         (fluid.optimizer, "Adamm", "Did you mean Adam"),
         (fluid.initializer, "NumpyArrayInitializer", "fluid.global_scope"),
-        (fluid, "dygraph", "psrt runs programs"),
         (fluid, "Executer", "Did you mean Executor"),
     ],
 )
