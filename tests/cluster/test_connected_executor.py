@@ -392,7 +392,7 @@ def test_in_geo_a_trainer_with_another_rate_is_refused() -> None:
         ours, others = (parts(live, program, Geo(2))[k] for k, program in enumerate(programs))
         executor, refused = connected(ours), connected(others)
         executor.start()
-        with pytest.raises(PsrtError, match="plan hash"):
+        with pytest.raises(PsrtError, match="optimizers that trainers run in geo differ"):
             refused.start()
         executor.close()
 
@@ -465,7 +465,7 @@ def test_trainers_of_different_programs_are_refused() -> None:
         )
         with connected(first) as early:
             early.start()
-            with pytest.raises(PsrtError, match="plan hash"):
+            with pytest.raises(PsrtError, match="learning_rate of"):
                 connected(second).start()
             early.close()
 

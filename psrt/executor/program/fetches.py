@@ -36,7 +36,7 @@ class Fetches:
     def __init__(self, built: Program, prepared: PreparedProgram) -> None:
         program = self._program = prepared.program
         self._built, self._lost = built, prepared.lost
-        self._updates = any(op.role == "optimize" for op in built.ops)
+        self._trains = any(op.role != "forward" for op in built.ops)
         self._role_of = {name: op.role for op in program.ops for name in op.writes()}
 
     def names_of(self, fetch: Fetch, roles: Sequence[Role]) -> list[str]:
@@ -46,7 +46,7 @@ class Fetches:
                 f"A run got the roles {roles!r}, so nothing was run.",
                 hint=f"Give some of {ROLES}, as a tuple.",
             )
-        if "optimize" in roles and not self._updates:
+        if "optimize" in roles and not self._trains:
             raise ProgramError(
                 f"A run got the roles {tuple(roles)!r}, but the program has no updates: nothing "
                 "would be trained. Nothing was run.",

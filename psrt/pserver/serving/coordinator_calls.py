@@ -45,8 +45,8 @@ class CoordinatorCalls:
         """Handle CHECKPOINT; lingering trainers join the cut at the end of the job."""
         if message.header.cut.hurry:
             self._moments.hurry()
-            if self._cuts.coordination is None:
-                return cut_reply(0)
+            if self._cuts.coordination is None and self._cuts.settings is not None:
+                return cut_reply(0)  # told by one that asks the first pserver
         self._resizes.check(message)
         if self._cuts.coordination is not None and not self._is_recording():
             self._moments.refuse_without_trainers()
