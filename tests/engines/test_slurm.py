@@ -43,12 +43,13 @@ SCRIPT = """\
 trap '' USR1  # until psrt handles it
 resume=--resume=3
 [ "${SLURM_RESTART_COUNT:-0}" -gt 0 ] && resume=--resume=auto
-exec python3 -m psrt launch --on=slurm --python=python3 --trainers=3 --cpu-threads=2 --cpu-num=2 \
+exec python3 -m psrt launch --on=slurm --python=python3 --trainers=3 --log-dir=logs \
+--cpu-threads=2 --cpu-num=2 \
 --checkpoint-dir=cuts --no-standby $resume JOB"""
 
 
 def plan_of(job: Job, **flags: object) -> Plan:
-    given = {"job": str(job.path), "on": "slurm", **flags}
+    given = {"job": str(job.path), "on": "slurm", "log_dir": "logs", **flags}
     loaded = load(LaunchConfig, flags=given, file=str(job.path), environ={})
     return Plan(loaded, {}, PROGRAM)
 
