@@ -1,8 +1,12 @@
 """Stacks of all threads of a process, on request.
 
-SIGQUIT writes them to stderr, for a person. A real-time signal writes them to an unnamed file in
-memory, which another process of the same user, or of root, finds and reads by /proc: stderr may be
-a pipe or the journal. Both work while the interpreter is busy, and the process goes on.
+A real-time signal asks for them: a thread writes them to an unnamed file in memory, which another
+process of the same user, or of root, finds and reads by /proc, as stderr may be a pipe or the
+journal. The thread holds the interpreter's lock. A handler that read the stacks of threads while
+they ran would now and then end the process, so it only wakes the thread.
+
+SIGQUIT, for a person, does read them in its handler, and writes them to stderr: it works although
+a thread keeps the lock for ever, and is for a process that hangs.
 """
 
 from __future__ import annotations
@@ -11,15 +15,18 @@ import contextlib
 import faulthandler
 import fcntl
 import os
+import select
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
 _NAME = "psrt-stacks"
 _TARGET = f"/memfd:{_NAME}"
 _PROC = Path("/proc")
 _POLL_S, _QUIET_POLLS = 0.02, 5
+_PIPE_BYTES, _QUIET_S = 1 << 16, 0.05
 
 
 def write_stacks_on_request() -> None:
@@ -29,8 +36,19 @@ def write_stacks_on_request() -> None:
     if hasattr(os, "memfd_create") and not _own_file():
         file = os.memfd_create(_NAME, os.MFD_CLOEXEC)
         fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
+        asked, ask = os.pipe()
+        os.set_blocking(ask, False)
         signal.signal(_request(), signal.SIG_IGN)  # once the handler is gone, at the end
-        faulthandler.register(_request(), file=file, all_threads=True)
+        faulthandler.register(_request(), file=ask, all_threads=False)
+        Thread(target=_write_when_asked, args=(asked, file), name=_NAME, daemon=True).start()
+
+
+def _write_when_asked(asked: int, file: int) -> None:
+    """Write all stacks each time that a handler has written to the pipe `asked`, line by line."""
+    while os.read(asked, _PIPE_BYTES):
+        while select.select([asked], [], [], _QUIET_S)[0]:
+            os.read(asked, _PIPE_BYTES)
+        faulthandler.dump_traceback(file)
 
 
 def processes_with_stacks() -> list[int]:

@@ -52,6 +52,37 @@ def test_a_process_writes_its_stacks_and_goes_on() -> None:
     assert (process.returncode, errors) == (0, "")
 
 
+BUSY = """
+import sys, threading
+from psrt.core.process import write_stacks_on_request
+
+def deep(n):
+    return n if n == 0 else deep(n - 1)
+
+def busy():
+    while True:
+        list(map(deep, range(20)))
+        short = threading.Thread(target=deep, args=(5,))
+        short.start()
+        short.join()
+
+write_stacks_on_request()
+for _ in range(4):
+    threading.Thread(target=busy, daemon=True).start()
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_process_whose_threads_run_is_not_ended_by_requests() -> None:
+    with waiting_process(BUSY) as process:
+        written = [stacks.stacks_of(process.pid, timeout_s=30.0) for _ in range(20)]
+        is_running = process.poll() is None
+
+    assert is_running
+    assert all(text.count("in busy") == 4 for text in written)
+
+
 def test_only_processes_that_obey_are_found() -> None:
     other = "print('ready', flush=True); input()"
     with waiting_process() as process, waiting_process(other) as stranger:
