@@ -26,7 +26,7 @@ from tests.support.pserver import DaemonProcess, daemon
 from tests.support.saved_models import model_of
 from tests.support.small_job import BATCH, lines, write_files
 
-ROWS = [6000, 4200, 1800]
+ROWS = [6000, 4800, 4200]
 EXAMPLES, EPOCHS = sum(ROWS), 2
 LONG_S = 150.0
 

@@ -20,7 +20,8 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
+
+from psrt.core.threads import CrashReport, start_thread
 
 _NAME = "psrt-stacks"
 _TARGET = f"/memfd:{_NAME}"
@@ -40,7 +41,7 @@ def write_stacks_on_request() -> None:
         os.set_blocking(ask, False)
         signal.signal(_request(), signal.SIG_IGN)  # once the handler is gone, at the end
         faulthandler.register(_request(), file=ask, all_threads=False)
-        Thread(target=_write_when_asked, args=(asked, file), name=_NAME, daemon=True).start()
+        start_thread(lambda: _write_when_asked(asked, file), "stacks", CrashReport())
 
 
 def _write_when_asked(asked: int, file: int) -> None:
