@@ -76,11 +76,10 @@ sys.stdin.readline()
 
 def test_a_process_whose_threads_run_is_not_ended_by_requests() -> None:
     with waiting_process(BUSY) as process:
-        written = [stacks.stacks_of(process.pid, timeout_s=30.0) for _ in range(20)]
-        is_running = process.poll() is None
+        for _ in range(20):
+            stacks.stacks_of(process.pid, timeout_s=0.5)
 
-    assert is_running
-    assert any("in busy" in text for text in written)
+        assert process.poll() is None
 
 
 def test_only_processes_that_obey_are_found() -> None:
