@@ -161,10 +161,10 @@ class Cutting:
         ends: ExitStack,
         pace: WritePace,
     ) -> None:
-        record, problem = "", ""
-        is_taken = has_part(self._directory, number, self.index)
+        record, problem, is_taken = "", "", False
         try:
             reach("cut.frozen")
+            is_taken = has_part(self._directory, number, self.index)
             if is_taken:  # a manifest may name it
                 raise JobError(f"the former process has written part {self.index} of this cut.")
             states = partial(self.states.collect, self._timeout_s)
