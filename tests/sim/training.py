@@ -76,18 +76,25 @@ def train(cluster: SimCluster, number: int, process: int) -> None:
                 cluster.ledger.acknowledged.add(row)
             if process in cluster.trainers[number].asked:
                 _leave(communicator, clients)
-        communicator.flush(CALL_TIMEOUT_S)
-        cluster.ledger.acknowledged.update(sent)
-        if cluster.scenario.ends_with_cut:
-            communicator.declare_trained()
-        cluster.stops(number)
-        dense = communicator.stop(CALL_TIMEOUT_S)
-        if isinstance(communicator, GeoByHand):
-            cluster.replicas.append((dense, communicator.own))
+        _complete(cluster, number, communicator, sent)
     finally:
         communicator.close()
         for client in clients:
             client.close()
+
+
+def _complete(
+    cluster: SimCluster, number: int, communicator: Communicator, sent: Sequence[int]
+) -> None:
+    """Stop as a trainer does that has trained all its steps; all it has `sent` is acknowledged."""
+    communicator.flush(CALL_TIMEOUT_S)
+    cluster.ledger.acknowledged.update(sent)
+    if cluster.scenario.ends_with_cut:
+        communicator.declare_trained()
+    cluster.stops(number)
+    dense = communicator.stop(CALL_TIMEOUT_S)
+    if isinstance(communicator, GeoByHand):
+        cluster.replicas.append((dense, communicator.own))
 
 
 def _leave(communicator: Communicator, clients: Sequence[Client]) -> None:
