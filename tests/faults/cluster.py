@@ -232,7 +232,7 @@ class Attempt:
             case Fault.PARTITION if pserver is not None:
                 pserver.proxy.gate.hold(*DIRECTIONS[: 1 + strike.step % 2])
                 self._after(strike.for_s, pserver.proxy.gate.release)
-            case Fault.REPLACE_PSERVER if pserver is not None:
+            case Fault.REPLACE_PSERVER if pserver is not None and not child.was_killed:
                 child.kill()
                 self._after(0.3, lambda: self._replace(pserver))
             case Fault.KILL_ALL:
