@@ -152,7 +152,7 @@ def drawn(
     draw = random.Random(f"round {seed} {mode} {carrier} {pservers_die} {disks}")
     mode, carrier = mode or draw.choice(list(MODES)), carrier or draw.choice(CARRIERS)
     trainers, pservers, steps = draw.randint(1, 3), draw.randint(1, 3), draw.randint(20, 50)
-    cut_every = draw.choice([0, 8, 15, 15]) if mode != "geo" else 0
+    cut_every = draw.choice([0, 8, 15, 15])
     kinds = _kinds(draw, bool(cut_every), pservers_die, disks)
     strikes = tuple(_strike(draw, kind, trainers, pservers, steps) for kind in kinds)
     points = _failpoints(draw, pservers, bool(cut_every))
