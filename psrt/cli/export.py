@@ -26,8 +26,9 @@ def export(model: str, out: Path, fetch: str) -> None:
     """Write a saved model as an ONNX file.
 
     Inputs and outputs have the names of the program's vars; a prediction that is a logit remains a
-    logit. Needs the package onnx (pip install '.[onnx]'). Ragged inputs, distributed tables and ops
-    without an ONNX form are errors that name them.
+    logit. Needs the package onnx (pip install '.[onnx]'). Of a distributed table it has the rows
+    that were trained, and computes those of other ids. Ragged inputs and ops without an ONNX form
+    are errors that name them.
     """
     from psrt.trainer.models import check_target, export_onnx, load_inference_model, writing
 

@@ -3,6 +3,7 @@
 model_dir        layout of a saved model: names, manifest, checksums
 replacement      a model takes the place of an earlier one; saves that were killed are finished
 export           writes a model directory, complete or not at all
+file_layout      the format of the files that a model is trained on, or applied to
 saved_model      reads a model directory and its rows, without pservers
 inference        models to predict with
 prediction_text  predictions as lines of text

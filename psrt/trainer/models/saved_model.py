@@ -29,17 +29,17 @@ class SavedModel:
     ) -> None:
         self.manifest = manifest
         self.dense = dict(dense)
-        self._tables = dict(tables)
+        self.tables = dict(tables)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape per dense parameter; (width,) per sparse table."""
         shapes: dict[str, tuple[int, ...]] = {name: a.shape for name, a in self.dense.items()}
-        return shapes | {name: (table.spec.width,) for name, table in self._tables.items()}
+        return shapes | {name: (table.spec.width,) for name, table in self.tables.items()}
 
     def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
         """Rows (n, width) of the wanted ids, per table."""
-        return {name: self._tables[name].read(ids) for name, ids in wanted.items()}
+        return {name: self.tables[name].read(ids) for name, ids in wanted.items()}
 
 
 class SavedTable:
@@ -52,6 +52,11 @@ class SavedTable:
         self._ids = ids[self._places]
         self._pages = [rows for _, rows in pages]
         self._starts = np.cumsum([0, *(len(rows) for rows in self._pages)])
+
+    @property
+    def ids(self) -> I64:
+        """The ids (n,) that have a row of their own, in rising order."""
+        return self._ids
 
     def read(self, ids: I64) -> F32:
         """Rows (n, width) of any ids (n,)."""
