@@ -60,7 +60,12 @@ SUBCOMMANDS = {
     "predict": Subcommand(
         "psrt.cli.predict", "predict", "Apply a saved model to data files, a line per example."
     ),
-    "export": Subcommand("psrt.cli.export", "export", "Write a saved model as an ONNX file."),
+    "export": Subcommand(
+        "psrt.cli.models", "export", "Write a saved model, or a table of it, for other programs."
+    ),
+    "inspect": Subcommand(
+        "psrt.cli.models", "inspect", "Show what a saved model, a cut or a running job holds."
+    ),
     "graph": Subcommand("psrt.cli.graph", "graph", "Show the program of a job, as text or drawn."),
     "status": Subcommand(
         "psrt.cli.operating.status",
