@@ -27,6 +27,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from psrt.core.process import shorten_uncaught
 from psrt.core.specs import WarmRule, WarmStart
 from psrt.core.tensors import Ragged, SelectedRows
 from psrt.graph import clip, initializer, layers, optimizer, regularizer, tables
@@ -97,6 +98,15 @@ _MODULE_OF = {
     "save_inference_model": "psrt.trainer.models.inference",
     "serve": "psrt.pserver.process.in_process",
 }
+
+
+def _is_debugging() -> bool:
+    from psrt.config.load import is_debugging
+
+    return is_debugging()
+
+
+shorten_uncaught(_is_debugging)
 
 
 def __getattr__(name: str) -> Any:
