@@ -271,7 +271,6 @@ if __name__ == "__main__":
     parser.add_argument("--no-gemm", action="store_true")
     parser.add_argument("--no-marks", action="store_true")
     parser.add_argument("--observed", action="store_true")
-    parser.add_argument("--no-gemm", action="store_true")
     parser.add_argument("--metrics", default="", help=argparse.SUPPRESS)
     parser.add_argument("--pservers", type=int, default=2)
     parser.add_argument("--trainers", type=int, default=2)

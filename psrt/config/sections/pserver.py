@@ -136,7 +136,7 @@ class PserverConfig:
         600.0, "Time limit of a cut, in seconds; a late one is given up.", minimum=0.001
     )
     checkpoint_mib_per_s: float = setting(
-        20.0,
+        10.0,
         "Most MiB per second that a pserver writes of a cut while trainers push, so that they "
         "keep their cores; 0 = no limit. More if half of checkpoint_timeout_s would pass, and no "
         "limit at the end of a job or of a process, or if pushes wait for the cut.",
