@@ -20,12 +20,14 @@ from psrt.graph.initializer import Xavier
 layers = fluid.layers
 
 ELSEWHERE = {
+    "Recurrence",
     "create_state",
     "sampled_softmax_with_cross_entropy",
     "set_state",
     "simple_img_conv_pool",
+    "where",
 }
-"""Named otherwise (`create_global_var`, `assign`), refused with a reason, and in fluid.nets."""
+"""Named otherwise (`create_global_var`, `assign`, `DynamicRNN`, `cond`), refused with a reason, and in fluid.nets."""
 
 
 def run(*fetches: fluid.Variable, **feed: Any) -> list[Any]:
