@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import NamedTuple
 
@@ -146,6 +147,16 @@ class Recurrence:
     def begin(self) -> None:
         """Begin the step: layers called from here on belong to it."""
         self._begin = len(self._layer.program.ops)
+
+    @contextmanager
+    def outside(self) -> Iterator[None]:
+        """Let the layers of the block compute before the recurrence, once."""
+        ops = self._layer.program.ops
+        inside = ops[self._begin :]
+        del ops[self._begin :]
+        yield
+        self._begin = len(ops)
+        ops += inside
 
     def element(self, x: Var) -> Var:
         """Return the element of each example at this step: ragged (n, …) → (rows, …).
