@@ -64,7 +64,7 @@ class Left:
 
 
 def directories() -> Sequence[Left]:
-    """What the jobs have left; the newest cut of each is merged."""
+    """Directories that the jobs have left; the newest cut of each is merged."""
     return [_left(draw(seed, mode)) for draw, mode, seed in JOBS]
 
 

@@ -1,4 +1,4 @@
-"""All that psrt reads of a directory of cuts."""
+"""Reading of all that a directory of cuts has, as psrt reads it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _restore(cut: SavedCut, tables: Sequence[specs.TableSpec]) -> None:
 
 
 def fault_of(left: Left, case: Case) -> str:
-    """What is wrong with psrt's answer to a damage; "" for an error that names the file."""
+    """The fault in the answer of psrt to a damage; "" for an error that names the file."""
     with left.damaged(case.name, case.applied(left.files[case.name])) as directory:
         try:
             read_all(directory, left.mode)

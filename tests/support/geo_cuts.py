@@ -1,4 +1,4 @@
-"""What trainers of Geo hold in a cut: changes that no pserver has."""
+"""Changes in a cut that trainers of Geo hold, and no pserver has."""
 
 from __future__ import annotations
 
