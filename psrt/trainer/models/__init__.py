@@ -15,6 +15,7 @@ onnx_export      a saved model as one ONNX file
 from psrt.trainer.models import export, inference, predict
 from psrt.trainer.models.export import RowPages
 from psrt.trainer.models.inference import (
+    Predictor,
     load_inference_model,
     manifest_of,
     save_inference_model,
@@ -28,4 +29,4 @@ from psrt.trainer.models.saved_model import SavedModel, SavedTable, check_fits, 
 __all__ = ["MANIFEST", "Manifest", "RowPages", "check_fits", "check_target", "load", "writing"]
 __all__ += ["export", "export_onnx", "inference", "predict"]
 __all__ += ["load_inference_model", "manifest_of", "save_inference_model"]
-__all__ += ["SavedModel", "SavedTable", "save_parameters"]
+__all__ += ["Predictor", "SavedModel", "SavedTable", "save_parameters"]
