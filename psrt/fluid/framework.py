@@ -37,7 +37,8 @@ class FluidProgram:
     call to which may take `call_timeout_s` seconds. `loaders` supply what a run is not fed;
     `rows_from` supplies rows of tables that are in no scope. `tensors` are names without a var of
     their own, of a dtype, which stand for the var that was assigned to them last. `serve_settings`
-    are those of the pserver that it is. `origin` is the program it was cloned from.
+    are those of the pserver that it is. `guards` are the conditions of the branches that ops are
+    written into. `origin` is the program it was cloned from.
     """
 
     def __init__(self, graph: Graph | None = None) -> None:
@@ -53,6 +54,7 @@ class FluidProgram:
         self.loaders: list[Any] = []
         self.rows_from: Any = None
         self.tensors: dict[str, str] = {}
+        self.guards: list[Variable] = []
         self._newest: dict[str, str] = {}
         self.serve_settings: dict[str, str] = {}
         self._variables: dict[str, Variable] = {}

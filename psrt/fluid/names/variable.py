@@ -146,10 +146,28 @@ class Variable:
     def __rtruediv__(self, other: float) -> Variable:
         return self._made(layers.reciprocal, self) * other
 
+    def __lt__(self, other: Any) -> Variable:
+        return self._made(layers.less_than, self, self._beside(other))
+
+    def __le__(self, other: Any) -> Variable:
+        return self._made(layers.less_equal, self, self._beside(other))
+
+    def __gt__(self, other: Any) -> Variable:
+        return self._made(layers.greater_than, self, self._beside(other))
+
+    def __ge__(self, other: Any) -> Variable:
+        return self._made(layers.greater_equal, self, self._beside(other))
+
     __radd__, __rmul__ = __add__, __mul__
 
     def __neg__(self) -> Variable:
         return self._scaled(-1.0)
+
+    def _beside(self, other: Any) -> Variable:
+        """`other` as a variable to compare with: a number is a constant of one element."""
+        if isinstance(other, Variable):
+            return other
+        return self._made(layers.fill_constant, (1,), self.dtype, other)
 
     def _scaled(self, factor: float, added: float = 0.0) -> Variable:
         return self._made(layers.scale, self, float(factor), float(added))

@@ -251,10 +251,32 @@ def vars_are_array_files() -> None:
     assert files == ["all", "fc_0.b_0.npy", "fc_0.w_0.npy"]
 
 
+def branches_are_all_computed() -> None:
+    x = fluid.layers.data("x", [1])
+    low, high = (fluid.layers.reduce_sum(x) < bound for bound in (0.0, 9.0))
+
+    fluid.layers.cond(low, lambda: fluid.layers.exp(x), lambda: fluid.layers.sqrt(x))
+    split = fluid.layers.IfElse(high)
+
+    kinds = {op.type for op in fluid.default_main_program().global_block().ops}
+    assert {"exp", "sqrt", "where"} <= kinds
+    assert split.input(x) is x
+
+
+def steps_look_up_nothing() -> None:
+    words = fluid.layers.data("words", [1], dtype="int64", lod_level=1)
+    rnn = fluid.layers.DynamicRNN()
+
+    with pytest.raises(PsrtError, match="outside of it"), rnn.block():
+        rnn.output(fluid.layers.embedding(rnn.step_input(words), [9, 2]))
+
+
 DIFFERENCES: dict[str, Callable[[], None]] = {
     "seed 0 draws": runs_repeat,
     "temporary vars": names_end_in_out,
     "accuracy is": metrics_are_float64,
+    "a branch is": branches_are_all_computed,
+    "`DynamicRNN` and": steps_look_up_nothing,
     "schedules of": schedules_are_values,
     "optimizer state": optimizer_state_is_not_saved,
     "fetching lists": lists_are_ragged,
