@@ -33,6 +33,7 @@ ELSEWHERE = {
     "reference/fluid.md": "tests/unit/fluid/test_fluid_doc.py",
     "reference/layers.md": "tests/unit/docs/test_layers_doc.py",
     "reference/tables.md": "tests/unit/docs/test_tables_doc.py",
+    "tutorials/a-working-day.md": "tests/cluster/test_tutorials.py",
     "tutorials/from-scikit-learn.md": "tests/cluster/test_tutorials.py",
     "tutorials/serve-a-model.md": "tests/cluster/test_tutorials.py",
     "tutorials/train-incrementally.md": "tests/cluster/test_tutorials.py",
