@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.support.pages import page
-from tests.support.processes import clean_environment
+from tests.support.processes import ROOT, clean_environment
 
 BLOCK = re.compile(r"```(python|toml|sh)(?: title=\"([\w.]+)\")?\n(.*?)```", re.S)
 
@@ -23,7 +24,7 @@ def run_in(folder: Path, commands: str) -> str:
     """Run commands as a shell with this environment of Python does; returns what they print."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     log, errors = folder / "printed.log", folder / "errors.log"
-    with log.open("w") as output, errors.open("w") as failures:
+    with log.open("w") as output, errors.open("a") as failures:
         done = subprocess.run(
             ["bash", "-ec", commands],
             cwd=folder,
@@ -88,6 +89,29 @@ def test_the_second_day_goes_on_where_the_first_ended(tmp_path: Path) -> None:
     assert "3 of 3 parameters, 3 with optimizer state" in second
     assert auc_in(second) > auc_in(alone) + 0.02
     assert auc_in(second) > auc_in(first)
+
+
+NUMBERS = re.compile(r"[\d,.:×-]+|inf|nan")
+
+
+def shape_of(text: str) -> set[str]:
+    """Lines without their numbers and blanks, and without progress, which depends on time."""
+    lines = (NUMBERS.sub("#", line) for line in text.splitlines())
+    return {"".join(line.split()) for line in lines if not line.startswith("epoch")}
+
+
+@pytest.mark.long
+def test_the_working_day_prints_what_the_page_shows(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("data"))
+    recorded = "".join(re.findall(r"```text\n(.*?)```", page("tutorials/a-working-day.md"), re.S))
+
+    printed = follow("a-working-day", tmp_path)
+
+    notes = (tmp_path / "errors.log").read_text()
+    found = "".join([*printed, notes]).replace(str(tmp_path), "/home/me/psrt")
+    assert shape_of(recorded) - shape_of(found) == set()
+    *_, scores, _, by_onnx = printed
+    assert abs(float(scores.split()[0]) - float(by_onnx)) < 1e-6
 
 
 def test_a_model_gives_the_same_scores_in_files_and_to_requests(tmp_path: Path) -> None:

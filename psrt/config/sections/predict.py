@@ -30,7 +30,7 @@ class PredictConfig:
     input: str = setting(
         "",
         "Format of the files without --job; empty = that of the training files.",
-        choices=("", "multislot"),
+        choices=("", "multislot", "libsvm", "criteo"),
     )
     fetch: tuple[str, ...] = setting(
         (), "Vars of the saved program to write; empty = the model's prediction."

@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from psrt.core.counters import Counters
-from psrt.core.errors import ConfigError
+from psrt.core.errors import ConfigError, DataError, ErrorCode
 from psrt.data.formats import Format, TextFormat, format_named
 from psrt.data.reading import QueueReader
 from psrt.data.sources import STDIN, DataFile, files, shard_files, shards_of
@@ -104,11 +104,12 @@ def feed(
 
     The order of the files is drawn from the job's shuffle seed and the epoch. `first_example` is
     that of `Executor`. An earlier process trained on the data before `start`; with one reader
-    thread the batches are those that would have followed in it.
+    thread the batches are those that would have followed in it. Raises `DataError` if the files
+    have no example at all.
     """
     data, format = job.config.data, format_of(job)
     preparer = BatchPreparer(job.program, first_example, start.steps)
-    ranges = label_ranges(job.program)
+    ranges, is_empty = label_ranges(job.program), start == AT_THE_START
     for epoch in range(start.epoch, epochs + 1):
         dealt = start.files_in(epoch, paths, data.shuffle_seed)
         reader = QueueReader(
@@ -124,4 +125,17 @@ def feed(
         with reader as batches:
             for batch in batches:
                 check_labels(ranges, batch, Where(dealt.files, format))
+                is_empty = False
                 yield preparer.prepare(job.shaped(batch), epoch, reader.place)
+        if is_empty:
+            raise _no_example(dealt.files)
+
+
+def _no_example(paths: Sequence[DataFile]) -> DataError:
+    return DataError(
+        f"the training files of this trainer have no example: {', '.join(map(str, paths))}. It "
+        "trained nothing, and no model is saved.",
+        code=ErrorCode.DATA_MISSING,
+        hint="Look at the files, or leave out the empty ones; with fewer files than trainers, "
+        "plain text is cut into parts.",
+    )

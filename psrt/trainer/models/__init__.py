@@ -17,6 +17,7 @@ onnx_export      a saved model as one ONNX file
 from psrt.trainer.models import export, inference, predict
 from psrt.trainer.models.export import RowPages
 from psrt.trainer.models.inference import (
+    Predictor,
     load_inference_model,
     manifest_of,
     save_inference_model,
@@ -40,4 +41,4 @@ __all__ = [
 ]
 __all__ += ["export", "export_onnx", "inference", "predict", "writing"]
 __all__ += ["load_inference_model", "manifest_of", "save_inference_model"]
-__all__ += ["SavedModel", "SavedTable", "save_parameters"]
+__all__ += ["Predictor", "SavedModel", "SavedTable", "save_parameters"]
