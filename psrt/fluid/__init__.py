@@ -10,6 +10,7 @@ reading order:
     programs         framework · param_attr · entry_attr
     declarations     clip · regularizer · initializer · optimizer · backward
     layers           adapting (psrt's layers under Fluid's signatures) · layers · nets
+    files            formats: PaddlePaddle's own files
     running          scopes, values, runs and saved files, in a sub-room; compiler · data_feeder
                      parallel_executor · reader · executor · profiler · dygraph (refuses)
     clusters         transpiler · communicator (refuses)

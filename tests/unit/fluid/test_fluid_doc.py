@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -238,19 +236,6 @@ def ending_completes() -> None:
     assert program.connection is None
 
 
-def vars_are_array_files() -> None:
-    loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [3]), 2))
-    run(loss, x=np.ones((2, 3), "f4"))
-
-    with tempfile.TemporaryDirectory() as directory:
-        fluid.io.save_persistables(fluid.Executor(), directory)
-        fluid.io.save_persistables(fluid.Executor(), directory, filename="all")
-        files = sorted(path.name for path in Path(directory).iterdir())
-        assert np.load(Path(directory) / "fc_0.b_0.npy").tolist() == [0, 0]
-
-    assert files == ["all", "fc_0.b_0.npy", "fc_0.w_0.npy"]
-
-
 def branches_are_all_computed() -> None:
     x = fluid.layers.data("x", [1])
     low, high = (fluid.layers.reduce_sum(x) < bound for bound in (0.0, 9.0))
@@ -286,7 +271,6 @@ DIFFERENCES: dict[str, Callable[[], None]] = {
     "`train_from_dataset`": thread_is_not_read,
     "a pserver's startup": startup_of_a_pserver_does_nothing,
     "a trainer that ends": ending_completes,
-    "saved vars": vars_are_array_files,
 }
 
 
