@@ -14,7 +14,7 @@ reading order:
     running          scopes, values, runs and saved files, in a sub-room; compiler · data_feeder
                      parallel_executor · reader · executor · profiler · dygraph (refuses)
     clusters         transpiler · communicator (refuses)
-    data and files   dataset · io · metrics
+    data and files   dataset · io · metrics · average · lod_tensor
     fleet            incubate · distributed
     other programs   paddle: psrt in PaddlePaddle's place · __main__
 
@@ -40,6 +40,7 @@ from psrt.fluid import (
 )
 from psrt.fluid.adapting import input_data as data
 from psrt.fluid.adapting import lookup as embedding
+from psrt.fluid.backward import gradients
 from psrt.fluid.core import is_compiled_with_cuda
 from psrt.fluid.framework import (
     Program,
@@ -97,6 +98,7 @@ _LATER = {
 """Name → its file, loaded on first use."""
 
 _ROOMS = (
+    "average",
     "communicator",
     "compiler",
     "data_feeder",
@@ -106,6 +108,7 @@ _ROOMS = (
     "executor",
     "incubate",
     "io",
+    "lod_tensor",
     "metrics",
     "nets",
     "parallel_executor",
@@ -140,6 +143,7 @@ __all__ = [
     "entry_attr",
     "framework",
     "get_flags",
+    "gradients",
     "in_dygraph_mode",
     "initializer",
     "is_compiled_with_cuda",
