@@ -14,7 +14,7 @@ operating   `psrt status`, `doctor`, `metrics` and `scale`
 token       `psrt token`
 plan        `psrt plan`
 predict     `psrt predict`
-export      `psrt export`
+models      `psrt inspect` and `psrt export`
 graph       `psrt graph`
 checkpoint  `psrt checkpoint`
 data        `psrt data`

@@ -53,6 +53,19 @@ def environment() -> dict[str, str]:
     return overrides.OVERRIDES.environment(os.environ)
 
 
+DEBUG = "PSRT_DEBUG"
+
+
+def is_debugging() -> bool:
+    """Return True if tracebacks are to have all frames: --debug of a command, or PSRT_DEBUG."""
+    return os.environ.get(DEBUG, "0") not in ("", "0")
+
+
+def debug() -> None:
+    """Keep all frames of tracebacks from now on, in this process and its children."""
+    os.environ[DEBUG] = "1"
+
+
 def export(flags: Mapping[str, GivenValue]) -> None:
     """Set flags, by the variables of the same settings, for this process and its children."""
     overrides.OVERRIDES.flags = flags

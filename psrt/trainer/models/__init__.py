@@ -3,6 +3,7 @@
 model_dir        layout of a saved model: names, manifest, checksums
 replacement      a model takes the place of an earlier one; saves that were killed are finished
 export           writes a model directory, complete or not at all
+file_layout      the format of the files that a model is trained on, or applied to
 saved_model      reads a model directory and its rows, without pservers
 inference        models to predict with
 prediction_text  predictions as lines of text
@@ -22,9 +23,9 @@ from psrt.trainer.models.inference import (
 from psrt.trainer.models.model_dir import MANIFEST, Manifest
 from psrt.trainer.models.onnx_export import export_onnx
 from psrt.trainer.models.predict import check_target, writing
-from psrt.trainer.models.saved_model import SavedTable, check_fits, load
+from psrt.trainer.models.saved_model import SavedModel, SavedTable, check_fits, load
 
 __all__ = ["MANIFEST", "Manifest", "RowPages", "check_fits", "check_target", "load", "writing"]
 __all__ += ["export", "export_onnx", "inference", "predict"]
 __all__ += ["load_inference_model", "manifest_of", "save_inference_model"]
-__all__ += ["SavedTable", "save_parameters"]
+__all__ += ["SavedModel", "SavedTable", "save_parameters"]

@@ -38,6 +38,7 @@ from psrt.trainer.inputs import (
     batches,
     load_job,
     redealing,
+    resuming,
     state,
     warm_start_of,
 )
@@ -185,7 +186,9 @@ class Session:
         if found.report and self._settings.trainer_id == 0:
             self._say(found.report)
         if not found.cut:
-            return recorder.begin_at(self._behind_predecessor(recorder.reached, found))
+            reached = self._behind_predecessor(recorder.reached, found)
+            resuming.check(self._settings, self._job.config, reached.steps, self._cluster.members)
+            return recorder.begin_at(reached)
         cut, positions = found.cut, found.positions
         reached = redealing.reached_in(cut, found.position, positions, self._job, share)
         kept = self._values.restore_of(share.trainer, found)
