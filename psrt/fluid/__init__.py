@@ -7,7 +7,7 @@ that shares its name with one of psrt's is called `Fluid…` here, with Fluid's 
 reading order:
 
     names            missing · unique_name · variable · places, in a sub-room; core
-    programs         framework · param_attr · entry_attr
+    programs         block · framework · param_attr · entry_attr
     declarations     clip · regularizer · initializer · optimizer · backward
     layers           adapting (psrt's layers under Fluid's signatures) · layers · nets
     files            formats: PaddlePaddle's own files

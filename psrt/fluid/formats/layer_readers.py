@@ -89,6 +89,38 @@ def _layer_norm(op: ReadOp) -> Outputs:
     return {"Y": made}
 
 
+# --- constants and losses ---
+
+
+@reads("fill_constant")
+def _fill_constant(op: ReadOp) -> Outputs:
+    given = op.attr("shape"), op.attr("dtype", 5), op.attr("value", 0.0)
+    return {"Out": layers.fill_constant(list(given[0]), given[1], float(given[2]))}
+
+
+@reads("one_hot")
+def _one_hot(op: ReadOp) -> Outputs:
+    return {"Out": layers.one_hot(op.one(), op.attr("depth"))}
+
+
+@reads("cross_entropy")
+def _cross_entropy(op: ReadOp) -> Outputs:
+    soft = op.attr("soft_label", False)
+    return {"Y": layers.cross_entropy(op.one("X"), op.one("Label"), soft_label=soft)}
+
+
+@reads("softmax_with_cross_entropy")
+def _softmax_loss(op: ReadOp) -> Outputs:
+    soft, both = op.attr("soft_label", False), (op.one("Logits"), op.one("Label"))
+    loss, softmax = layers.softmax_with_cross_entropy(*both, soft, return_softmax=True)
+    return {"Loss": loss, "Softmax": softmax}
+
+
+@reads("sigmoid_cross_entropy_with_logits")
+def _sigmoid_loss(op: ReadOp) -> Outputs:
+    return {"Out": layers.sigmoid_cross_entropy_with_logits(op.one("X"), op.one("Label"))}
+
+
 # --- sequences ---
 
 

@@ -43,6 +43,17 @@ def read_arrays(directory: Path, names: Sequence[str], filename: str | None) -> 
     return dict(zip(sorted(names), found, strict=True))
 
 
+def read_all(directory: Path, names: Sequence[str] | None) -> dict[str, Array]:
+    """Return the arrays of a directory with a file for each var: `names`, or all that are there.
+
+    Raises `DataError` naming a file that is missing or is none of a var.
+    """
+    if names is None:
+        files = (path for path in directory.rglob("*") if path.is_file())
+        names = sorted(str(path.relative_to(directory)) for path in files)
+    return read_arrays(directory, names, None)
+
+
 def path_of(directory: Path, name: str) -> Path:
     """Return the file of a var; raises `DataError` for a name that leaves the directory."""
     if ".." in Path(name).parts or Path(name).is_absolute():
@@ -98,4 +109,12 @@ def _read(path: Path, count: int) -> list[Array]:
     return found
 
 
-__all__ = ["model_file", "path_of", "read_arrays", "read_model", "write_arrays", "write_model"]
+__all__ = [
+    "model_file",
+    "path_of",
+    "read_all",
+    "read_arrays",
+    "read_model",
+    "write_arrays",
+    "write_model",
+]

@@ -15,6 +15,7 @@ from psrt.core.tensors import Ragged
 from psrt.fluid import clip, core, initializer, io, nets, optimizer
 from psrt.fluid.adapting import layer_table
 from psrt.fluid.layers import LAYERS, signature_of
+from psrt.fluid.names import EDGES
 from tests.support.pages import page
 
 TEXT = page("reference/fluid.md")
@@ -115,6 +116,20 @@ def test_a_call_that_is_told_to_be_refused_is(call: str, what: str) -> None:
         eval(call.strip("`"), {"fluid": fluid})
 
     assert what in str(caught.value)
+
+
+def test_a_name_of_a_part_that_psrt_will_not_have_is_refused_with_its_line() -> None:
+    lines = [part for part, _ in rows("part of Fluid | why, and what to do instead")]
+
+    for part, names in EDGES.items():
+        assert [line for line in lines if line.startswith(part)], part
+        for name in names.split():
+            for room in (fluid, fluid.layers, fluid.optimizer):
+                assert not hasattr(room, name), name
+    with pytest.raises(AttributeError, match=r"will not have detection, segm.*docs/reference"):
+        _ = fluid.layers.roi_align
+    with pytest.raises(AttributeError, match="lists what there is"):
+        _ = fluid.layers.quux_zzzz
 
 
 # --- what differs ---

@@ -180,3 +180,66 @@ def test_means_and_shares_are_summed_in_python() -> None:
     assert both.eval() == [2 / 3, 2 / 3]
     both.reset()
     assert both.eval() == [0.0, 0.0]
+
+
+# --- programs as data ---
+
+
+def test_an_op_shows_its_vars_and_attributes() -> None:
+    layers.fc(layers.data("x", [4]), 2, act="relu")
+
+    (op,) = fluid.default_main_program().global_block().ops
+
+    assert (op.type, op.input_names, op.output_names) == ("fc", ["x", "w", "bias"], ["out"])
+    assert op.input_arg_names == ["x", "fc_0.w_0", "fc_0.b_0"]
+    assert (op.input("X"), op.output("Out")) == (["x"], op.output_arg_names)
+    assert op.has_attr("activation")
+    assert op.attr("activation") == "relu"
+    assert op.attr_names == [*op.all_attrs()]
+    with pytest.raises(ProgramError, match="no slot Y"):
+        op.input("Y")
+    with pytest.raises(ProgramError, match="Did you mean activation"):
+        op.attr("activations")
+
+
+def test_ops_are_appended_by_fluids_types() -> None:
+    x, w = layers.data("x", [3]), layers.create_parameter([3, 2], name="w")
+    block = fluid.default_main_program().global_block()
+    product, out = block.create_var(name="product"), block.create_var(dtype="float32")
+    sides = {"x_num_col_dims": 1, "y_num_col_dims": 1}
+    block.append_op(type="mul", inputs={"X": x, "Y": [w]}, outputs={"Out": product}, attrs=sides)
+    block.append_op("scale", {"X": product}, {"Out": [out]}, {"scale": 2.0, "bias": 1.0})
+    exe = fluid.Executor(PLACE)
+    exe.run(fluid.default_startup_program())
+
+    fed = np.ones((2, 3), "f4")
+    values, weights = exe.run(feed={"x": fed}, fetch_list=[out, w])
+
+    np.testing.assert_allclose(values, fed @ weights * 2 + 1, rtol=1e-6)
+    with pytest.raises(ProgramError, match="an op roi_pool, which psrt does not have"):
+        block.append_op("roi_pool", {}, {})
+
+
+def test_a_program_is_bytes_and_back() -> None:
+    layers.fc(layers.data("x", [4]), 2)
+    program = fluid.default_main_program()
+
+    again = fluid.Program.parse_from_string(program.desc.serialize_to_string())
+
+    assert str(again) == str(program)
+    with pytest.raises(ProgramError, match="given no program"):
+        fluid.Program.parse_from_string(b"\xff")
+
+
+def test_a_directory_of_values_is_a_state(tmp_path: Any) -> None:
+    layers.fc(layers.data("x", [4]), 2)
+    exe = fluid.Executor(PLACE)
+    exe.run(fluid.default_startup_program())
+    fluid.io.save_params(exe, str(tmp_path))
+
+    state = fluid.load_program_state(str(tmp_path))
+
+    assert {name: values.shape for name, values in state.items()} == {
+        "fc_0.b_0": (2,),
+        "fc_0.w_0": (4, 2),
+    }
