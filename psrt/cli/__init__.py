@@ -13,6 +13,7 @@ launch      `psrt launch`
 operating   `psrt status`, `doctor`, `metrics` and `scale`
 token       `psrt token`
 plan        `psrt plan`
+plot        `psrt plot`
 predict     `psrt predict`
 models      `psrt inspect` and `psrt export`
 graph       `psrt graph`

@@ -53,6 +53,11 @@ SUBCOMMANDS = {
         "psrt.cli.trainer", "trainer", "Run one trainer, of a job file or a script."
     ),
     "launch": Subcommand("psrt.cli.launch", "launch", "Run a job on a cluster."),
+    "plot": Subcommand(
+        "psrt.cli.plot",
+        "plot",
+        "Draw the curves of trainings: progress as lines, validations as dots.",
+    ),
     "plan": Subcommand(
         "psrt.cli.plan",
         "plan",

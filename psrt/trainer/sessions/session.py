@@ -35,7 +35,7 @@ from psrt.trainer.inputs import (
     resuming,
     state,
 )
-from psrt.trainer.measuring import DoneShare, Progress
+from psrt.trainer.measuring import Curves, DoneShare, Progress, curves
 from psrt.trainer.observing import Watchers
 from psrt.trainer.sessions.conclusion import Conclusion
 from psrt.trainer.sessions.profiling import profiled, spanned
@@ -70,14 +70,18 @@ class Session:
         self._files = batches.training_files(job, settings.trainer_id, settings.trainers)
         share = DoneShare(self._files, data.shuffle_seed, data.epochs)
         clock, every_s = MonotonicClock(), settings.log_every_s
-        self._progress = Progress(data.epochs, every_s, clock, say, share.at)
+        self._curves = Curves(curves.sinks_of(settings.curves, settings.tensorboard), clock)
+        record = partial(self._curves.record, curves.TRAIN)
+        self._progress = Progress(data.epochs, every_s, clock, say, share.at, record)
         self._outputs = Outputs(job.model)
         scope_values = ScopeValues(run.program, run.scope)
         self._values = StepValues(scope_values, self._progress, self._outputs)
         self._recorder = state.recorder(settings, job.config, self._files)
         self._local_state(run, cluster)
         self._results: dict[str, Any] = {}
-        self._validator = validator_for(settings, job, run, cluster, self._progress, say)
+        self._validator = validator_for(
+            settings, job, run, cluster, self._progress, self._curves, say
+        )
         self._ends_early = False
         self._joined = False
         self._leaving: Leaving | None = None
@@ -242,6 +246,7 @@ class Session:
     def facts(self, signal: int) -> dict[str, Any]:
         """The report."""
         settings, config = self._settings, self._job.config
+        self._curves.close()
         validated = self._validator.summary() if self._validator is not None else {}
         summary = {**self._progress.summary(), **validated, **self._results}
         return {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from pathlib import Path
 
 from psrt.config.sections import TrainerConfig
 from psrt.core.errors import ConfigError
 from psrt.core.threads import CrashReport
 from psrt.trainer.inputs import Job, batches
-from psrt.trainer.measuring import Progress, Tally, evaluate
+from psrt.trainer.measuring import Curves, Progress, Tally, curves, evaluate
 from psrt.trainer.sessions.saved_session import scope_of
 from psrt.trainer.sessions.session_parts import Cluster, saver_of
 from psrt.trainer.training import Say, TrainingRun
@@ -22,6 +23,7 @@ def validator_for(
     run: TrainingRun,
     cluster: Cluster,
     progress: Progress,
+    course: Curves,
     say: Say,
 ) -> Validator | None:
     """The validations of trainer 0; None for the others, and in a job without such files.
@@ -42,7 +44,13 @@ def validator_for(
         saver.save(Path(settings.save))
 
     actions = Actions(test, keep if config.keep_best else None, cluster.end_early, progress.paused)
-    return Validator(DueSteps(config.every_steps), contest_of(config, job.model), actions, say)
+    return Validator(
+        DueSteps(config.every_steps),
+        contest_of(config, job.model),
+        actions,
+        say,
+        partial(course.record, curves.VALIDATION),
+    )
 
 
 def check_validation(settings: TrainerConfig, job: Job) -> None:

@@ -29,11 +29,20 @@ class Actions:
 
 
 class Validator:
-    """The validations of one training; `history` has the numbers of each, `best` the best one."""
+    """The validations of one training; `history` has the numbers of each, `best` the best one.
+
+    `say` gets a line about each, `record` its numbers.
+    """
 
     def __init__(
-        self, due: DueSteps, contest: Contest, actions: Actions, say: Callable[[str], None]
+        self,
+        due: DueSteps,
+        contest: Contest,
+        actions: Actions,
+        say: Callable[[str], None],
+        record: Callable[[dict[str, Any]], None] = lambda numbers: None,
     ) -> None:
+        self._record = record
         self._due, self._contest, self._actions, self._say = due, contest, actions, say
         self.history: list[dict[str, Any]] = []
         self.best: dict[str, Any] | None = None
@@ -54,6 +63,7 @@ class Validator:
         standing = self._contest.take(values)
         numbers = {name: number(value) for name, value in values.items()}
         self.history.append({"epoch": epoch, "step": step, "examples": tested.examples, **numbers})
+        self._record(self.history[-1])
         note = "  best so far" if standing.is_best else ""
         self._say(f"validation  {tested.examples:,} examples  {tested.text()}{note}")
         if standing.is_best:
