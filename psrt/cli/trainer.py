@@ -73,11 +73,11 @@ def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
     if warning := roles.contradiction(environment(), roles.TRAINER):
         logging.getLogger("psrt.cli").warning("%s; the command decides.", warning)
     # Imported here, because numba takes a second to load and a mistake in a flag should not.
-    from psrt.trainer.training import saved_session, session
+    from psrt.trainer.sessions import command, saved_session
 
     if settings.evaluate:
         return saved_session.test_saved(settings, job, results.write)
     every, trainer = settings.trace_every, settings.trainer_id
     traced = traces("trainer", every > 0, environment(), every, job=job.name, trainer=trainer)
     with traced, reporter_of("trainer", role, settings, read) as reporter:
-        return session.train(settings, job, note, reporter)
+        return command.train(settings, job, note, reporter)

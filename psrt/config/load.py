@@ -27,6 +27,7 @@ from psrt.config.sections import (
     JobConfig,
     PartitionConfig,
     TrainerConfig,
+    ValidationConfig,
     communication,
     tables,
 )
@@ -122,6 +123,9 @@ def load_job(file: str, *, environ: Mapping[str, str] | None = None) -> Loaded[J
     partition = _fill(
         PartitionConfig, settings_of("partition", PartitionConfig), toml, variables, {}
     )
+    validation = _fill(
+        ValidationConfig, settings_of("validation", ValidationConfig), toml, variables, {}
+    )
     mode, wire = _communication(toml, variables), _wire(toml, variables)
     config = JobConfig(
         name=job.config.name or Path(file).stem,
@@ -137,12 +141,13 @@ def load_job(file: str, *, environ: Mapping[str, str] | None = None) -> Loaded[J
         communication=mode.config,
         wire=wire.config,
         partition=partition.config,
+        validation=validation.config,
         tables=tables.read(file, toml.values(tables.SECTION)),
         path=str(Path(file).resolve()),
     )
     _check_program(config, file)
     origins = job.origins | data.origins | partition.origins | mode.origins | wire.origins
-    origins |= dict.fromkeys(tables.values_of(config.tables), file)
+    origins |= validation.origins | dict.fromkeys(tables.values_of(config.tables), file)
     return Loaded(config, origins)
 
 

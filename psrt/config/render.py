@@ -166,5 +166,6 @@ def job_values(job: JobConfig) -> dict[str, Any]:
         f"{communication.SECTION}.{communication.WIRE_TABLES}": dict(job.wire.tables),
         **mode,
         **section_values("partition", job.partition),
+        **section_values("validation", job.validation),
         **tables.values_of(job.tables),
     }

@@ -82,8 +82,10 @@ class Hosts:
         self._set_port(name, _FORWARDING)
 
     def close(self) -> None:
+        """Remove the hosts; their links first, which a namespace would keep for a while."""
         for number in self._numbers.values():
             with contextlib.suppress(subprocess.CalledProcessError):
+                _run("ip", "link", "delete", f"host{number}")
                 _run("ip", "netns", "delete", _name(number))
 
     def _set_port(self, name: str, state: str) -> None:

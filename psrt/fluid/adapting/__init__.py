@@ -24,9 +24,11 @@ from psrt.fluid.adapting import (
 )
 from psrt.fluid.adapting.adapter import Layer, adapted, bare, signature_like, signatures
 from psrt.fluid.adapting.layer_table import ALIKE, INSTEAD, OWN, SIGNATURES
+from psrt.fluid.adapting.targets import assign_to
 from psrt.fluid.adapting.written_layers import input_data, lookup
 
-__all__ = ["ALIKE", "INSTEAD", "OWN", "SIGNATURES", "Layer", "adapted", "bare", "input_data"]
+__all__ = ["ALIKE", "INSTEAD", "OWN", "SIGNATURES", "Layer", "adapted", "assign_to", "bare"]
+__all__ += ["input_data"]
 __all__ += [
     "branches",
     "composed",

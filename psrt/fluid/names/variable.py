@@ -110,6 +110,10 @@ class Variable:
         """Return a cast to `dtype`: float32, float64 or int64."""
         return self._made(layers.cast, self, dtype)
 
+    def to_string(self, throw_on_error: bool = True, with_details: bool = False) -> str:
+        """Return name and type; the arguments have no effect."""
+        return repr(self)
+
     def __repr__(self) -> str:
         return f"Variable({self.name}: {self.var.type})"
 

@@ -55,14 +55,24 @@ def test_files(job: Job) -> list[Path | str]:
     return files.expand(job.config.data.test, job.config.resolve(""))
 
 
+def validation_files(job: Job) -> list[Path | str]:
+    """The files that are tested while training goes on; none if the job has none."""
+    return files.expand(job.config.data.validation, job.config.resolve(""))
+
+
 def check_tests(job: Job) -> None:
-    """Read the test files, up to `CHECKED_BYTES`; raises the `DataError` of a bad line.
+    """Read test and validation files, up to `CHECKED_BYTES` of each; raises the `DataError` of a
+    bad line.
 
     So a mistake in them costs no training. Training goes on for minutes without its trainer 0 if
     they are large, so what lies behind is read by the test alone.
     """
+    for paths in (validation_files(job), test_files(job)):
+        _check_files(job, [path for path in paths if path != STDIN])
+
+
+def _check_files(job: Job, paths: list[Path | str]) -> None:
     data, counters = job.config.data, Counters()
-    paths = [path for path in test_files(job) if path != STDIN]
     if not paths:
         return
     options = data.batch_size, data.reader_threads, data.queue_batches

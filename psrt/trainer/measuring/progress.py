@@ -9,7 +9,8 @@ present; the summary's loss and AUC cover the last epoch. Called by the training
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from psrt.core.clock import Clock
@@ -53,6 +54,20 @@ class Progress:
         """Print the last line: no step follows."""
         self._is_stepping = False
         self.line()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Count no time, and await no step, in this context."""
+        was_stepping, self._is_stepping = self._is_stepping, False
+        began_s = self._clock.now()
+        try:
+            yield
+        finally:
+            took_s = self._clock.now() - began_s
+            self._started_s += took_s
+            self._line_started_s += took_s
+            self._ended_s += took_s
+            self._is_stepping = was_stepping
 
     def describe(self, patience_s: float) -> str:
         """Return progress as text; raises `DeadlineError` if a step takes more than `patience_s`.

@@ -6,6 +6,8 @@ export           writes a model directory, complete or not at all
 file_layout      the format of the files that a model is trained on, or applied to
 saved_model      reads a model directory and its rows, without pservers
 inference        models to predict with
+finite_model     the check of parameters on their way into a saved model
+model_saver      a model as its cluster has it now, written to a directory
 prediction_text  predictions as lines of text
 predict          `psrt predict`: data files in, a line per example out
 onnx_nodes       exporters of ops by family
@@ -22,11 +24,21 @@ from psrt.trainer.models.inference import (
     save_parameters,
 )
 from psrt.trainer.models.model_dir import MANIFEST, Manifest
+from psrt.trainer.models.model_saver import ModelSaver
 from psrt.trainer.models.onnx_export import export_onnx
 from psrt.trainer.models.predict import check_target, writing
 from psrt.trainer.models.saved_model import SavedModel, SavedTable, check_fits, load
 
-__all__ = ["MANIFEST", "Manifest", "RowPages", "check_fits", "check_target", "load", "writing"]
-__all__ += ["export", "export_onnx", "inference", "predict"]
+__all__ = [
+    "MANIFEST",
+    "Manifest",
+    "ModelSaver",
+    "RowPages",
+    "check_fits",
+    "check_target",
+    "load",
+    "writing",
+]
+__all__ += ["export", "export_onnx", "inference", "predict", "writing"]
 __all__ += ["load_inference_model", "manifest_of", "save_inference_model"]
 __all__ += ["Predictor", "SavedModel", "SavedTable", "save_parameters"]

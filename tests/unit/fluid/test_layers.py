@@ -123,9 +123,7 @@ def test_the_batch_is_in_the_shape_or_is_added(
     assert declare().shape == shape
 
 
-def test_a_batch_of_fixed_size_and_nested_lists_are_refused() -> None:
-    with pytest.raises(ProgramError, match="first size is the batch and fixed"):
-        layers.data("x", [8, 3], append_batch_size=False)
+def test_nested_lists_are_refused() -> None:
     with pytest.raises(ProgramError, match="lod_level 2"):
         layers.data("x", [1], lod_level=2)
 
