@@ -243,3 +243,14 @@ def test_a_directory_of_values_is_a_state(tmp_path: Any) -> None:
         "fc_0.b_0": (2,),
         "fc_0.w_0": (4, 2),
     }
+
+
+def test_a_tensor_is_true_once_it_holds_an_array() -> None:
+    scope, name = fluid.Scope(), "counts"
+
+    assert not scope.var(name).get_tensor()
+    scope.var(name).get_tensor().set(np.zeros((2, 3)), PLACE)
+
+    assert scope.var(name).get_tensor()
+    assert scope.var(name).get_tensor()._get_dims() == [2, 3]
+    assert not fluid.LoDTensor()
