@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from psrt.partition.transpiler import DistributeTranspiler
     from psrt.partition.transpiler_config import DistributeTranspilerConfig
     from psrt.pserver.process import serve
-    from psrt.trainer.fitting import LocalExecutor, fit
+    from psrt.trainer.fitting import LocalExecutor, fit, stop_early
     from psrt.trainer.models import load_inference_model, save_inference_model
     from psrt.trainer.training import ConnectedExecutor
 
@@ -74,7 +74,7 @@ __all__ += [
     "load_inference_model",
 ]
 __all__ += ["optimizer", "program", "reader", "regularizer", "save_inference_model", "serve"]
-__all__ += ["tables"]
+__all__ += ["stop_early", "tables"]
 
 _MODULE_OF = {
     "BuildStrategy": "psrt.executor",
@@ -96,6 +96,7 @@ _MODULE_OF = {
     "init": "psrt.config.init",
     "load_inference_model": "psrt.trainer.models.inference",
     "save_inference_model": "psrt.trainer.models.inference",
+    "stop_early": "psrt.trainer.fitting.early_stopping",
     "serve": "psrt.pserver.process.in_process",
 }
 

@@ -12,7 +12,7 @@ import psrt
 from psrt import layers
 from psrt.core.errors import ConfigError, DataError, ProgramError
 from psrt.graph.model import Model
-from psrt.trainer.fitting import Fitted
+from psrt.trainer.fitting import EpochLosses, Fitted
 from tests.support.live_pservers import live_pservers
 
 TABLE = "slot_embeddings_0.w_0"
@@ -146,3 +146,32 @@ def test_arrays_of_other_lengths_are_refused() -> None:
 def test_a_mode_that_is_misspelt_names_the_nearest() -> None:
     with pytest.raises(ConfigError, match="Did you mean async"):
         psrt.fit(model_of(), TRAIN, mode="asinc", cluster="127.0.0.1:1", say=silent)
+
+
+def test_callbacks_get_each_epoch_and_may_end_the_training() -> None:
+    seen: list[int] = []
+
+    def until_the_second(epoch: EpochLosses) -> bool:
+        seen.append(epoch.epoch)
+        return epoch.epoch == 2
+
+    callbacks = [until_the_second, lambda epoch: seen.append(-epoch.epoch)]
+    fitted = psrt.fit(model_of(), TRAIN, epochs=9, callbacks=callbacks, say=silent)
+
+    assert seen == [1, -1, 2, -2]
+    assert len(fitted.history) == 2
+
+
+def test_a_training_that_gains_too_little_stops_early() -> None:
+    callbacks = [psrt.stop_early(patience=2, metric="auc", min_delta=1.0)]
+
+    fitted = psrt.fit(model_of(), TRAIN, VALID, epochs=9, callbacks=callbacks, say=silent)
+
+    assert len(fitted.history) == 3
+
+
+def test_stopping_early_needs_validation_data() -> None:
+    with pytest.raises(ConfigError, match="found no such value after epoch 1") as caught:
+        psrt.fit(model_of(), TRAIN, callbacks=[psrt.stop_early()], say=silent)
+
+    assert "Give psrt.fit validation data" in caught.value.hint

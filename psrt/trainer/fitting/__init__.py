@@ -5,10 +5,12 @@ feeds           arrays, files and other sources as batches of an epoch
 kept_rows       rows of a cluster that has ended
 fitted          the result: losses, predictions, rows, a saved model
 one_call        `psrt.fit`
+early_stopping  a callback of `psrt.fit` that ends a training
 """
 
+from psrt.trainer.fitting.early_stopping import stop_early
 from psrt.trainer.fitting.fitted import EpochLosses, Fitted
 from psrt.trainer.fitting.local_executor import LocalExecutor
 from psrt.trainer.fitting.one_call import fit
 
-__all__ = ["EpochLosses", "Fitted", "LocalExecutor", "fit"]
+__all__ = ["EpochLosses", "Fitted", "LocalExecutor", "fit", "stop_early"]

@@ -39,6 +39,7 @@ def fit(
     trainers: int = 1,
     trainer_id: int = 0,
     save: str = "",
+    callbacks: Sequence[Callable[[EpochLosses], object]] = (),
     say: Callable[[str], None] = print,
 ) -> Fitted:
     """Train `model`; returns its losses, predictions and rows.
@@ -47,7 +48,9 @@ def fit(
     `cluster`, "host:port,host:port" or a list, training happens here. With it this process is
     trainer `trainer_id` of `trainers`, in the communication `mode`, on data of its own; trainer 0
     waits for the others at the end. `save` names a directory for the model. `say` gets a line for
-    each epoch. Raises `ConfigError` for an unknown mode, and what training raises.
+    each epoch, and each of `callbacks` its `EpochLosses`; the training of this process ends after
+    an epoch for which one returns True, as `psrt.stop_early` does. Raises `ConfigError` for an
+    unknown mode, and what training and callbacks raise.
     """
     executor = _executor(model, mode, cluster, trainers, trainer_id)
     outputs, history = Outputs(model), list[EpochLosses]()
@@ -57,6 +60,9 @@ def fit(
             tested = None if valid is None else _tested(executor, outputs, valid, model, batch_size)
             history.append(EpochLosses(epoch, tally, tested))
             say(history[-1].text())
+            ends = [callback(history[-1]) is True for callback in callbacks]
+            if any(ends):
+                break
         fitted = _ended(executor, model, history, trainer_id)
         if save:
             fitted.save(save)

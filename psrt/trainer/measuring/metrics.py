@@ -105,12 +105,16 @@ class Tally:
             raise DataError(f"the cut has sums of a tally that do not fit: {error}.") from error
         return tally
 
-    def text(self) -> str:
-        """`loss 0.4711  auc 0.7433  accuracy 0.8100`; an unknown AUC is left out."""
+    def values(self) -> dict[str, float]:
+        """Loss, AUC and metrics by name; an unknown AUC is left out."""
         values = {"loss": self.loss.value(), "auc": self.auc.value(), **self.metrics}
         if math.isnan(values["auc"]):
             del values["auc"]
-        return "  ".join(f"{name} {value:.4f}" for name, value in values.items())
+        return values
+
+    def text(self) -> str:
+        """`loss 0.4711  auc 0.7433  accuracy 0.8100`; an unknown AUC is left out."""
+        return "  ".join(f"{name} {value:.4f}" for name, value in self.values().items())
 
 
 def number(value: float) -> float | None:
