@@ -260,8 +260,9 @@ def _check(cluster: SimCluster) -> None:
     """Raise `Violation` unless every promise holds."""
     assert isinstance(cluster, ResizedCluster)
     trained = {end for name, end in cluster.ends.items() if name.startswith("trainer")}
-    check_ends(cluster, trained, cluster.scenario.is_gentle and cluster.survives)
-    if any(is_beyond(cluster, each) for each in cluster.pservers):
+    beyond = any(is_beyond(cluster, each) for each in cluster.pservers)
+    check_ends(cluster, trained, cluster.scenario.is_gentle and cluster.survives and not beyond)
+    if beyond:
         return
     cluster.ledger.trainers = max(cluster.sizes)
     if trained == {"completed"}:
