@@ -162,8 +162,9 @@ class ResizedCluster(SimCluster):
 
     def _start_missing(self, trainers: int) -> None:
         self.world.note(f"the job goes on with {trainers} trainers")
-        self._trained.clear()
         before = self.sizes[-1]
+        if trainers != before:
+            self._trained.clear()
         self.sizes.append(trainers)
         for number in range(before, trainers):
             trainer = SimTrainer(number, Process(""))
