@@ -15,6 +15,7 @@ from psrt.cli.options import job_options, options_of
 from psrt.cli.script import SUFFIX, run_script
 from psrt.cli.service import reporter_of
 from psrt.config import roles
+from psrt.config.group_roles import group_flags
 from psrt.config.load import environment, load, load_job
 from psrt.config.sections import TrainerConfig
 from psrt.core import log
@@ -66,7 +67,10 @@ def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
     def read() -> TrainerConfig:
         return load(TrainerConfig, flags=flags, file=flags["job"], with_host=True).config
 
-    settings, job = read(), load_job(flags["job"]).config
+    job = load_job(flags["job"]).config
+    if job.mode == "collective":
+        flags |= group_flags(environment(), flags)
+    settings = read()
     role = f"trainer-{settings.trainer_id}"
     log.configure(role, settings.log_level, form=settings.log_format)
     log.add_fields(job=job.name, trainer=settings.trainer_id)

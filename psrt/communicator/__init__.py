@@ -12,5 +12,6 @@ In reading order:
     async_             gradients queue and merge in the background: Async and Ssp
     geo                training on the trainer, changes pushed every few steps
     local              training without pservers: every table in this process
+    collective         training without pservers by a group of trainers, which reduce gradients
     factory            communication mode to communicator
 """

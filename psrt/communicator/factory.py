@@ -10,9 +10,9 @@ from psrt.communicator.base import Communicator
 from psrt.communicator.geo import GeoCommunicator, LocalParameters
 from psrt.communicator.requests import PserverGroup, RetainedPushes
 from psrt.communicator.sync import HalfAsyncCommunicator, SyncCommunicator
-from psrt.core.errors import ConfigError
+from psrt.core.errors import ConfigError, InternalError
 from psrt.core.precision import WirePrecision
-from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
+from psrt.core.specs import Async, Collective, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.partition.plan import PartitionPlan
 from psrt.rpc.client import Client
 
@@ -46,8 +46,8 @@ def make(
             "that takes over does not know what each of them has pulled.",
             hint="Set durability = delta or cut in [job]: a killed pserver is started again.",
         )
-    waits_for_deltas = clients[0].hello.durability in ("delta", "replica")
-    retained = RetainedPushes(clients, retained_bytes, waits_for_deltas) if retained_bytes else None
+    deltas = clients[0].hello.durability in ("delta", "replica")
+    retained = RetainedPushes(clients, retained_bytes, deltas) if retained_bytes else None
     pservers = PserverGroup(
         plan, clients, call_timeout_s=call_timeout_s, wire=wire, retained=retained
     )
@@ -68,6 +68,8 @@ def make(
                     hint="Give make() the scope and the tables that the executor trains.",
                 )
             return GeoCommunicator(mode, pservers, on_wait, own)
+        case Collective():
+            raise InternalError("mode collective has no pservers")
 
 
 __all__ = ["make"]

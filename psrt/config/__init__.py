@@ -7,6 +7,7 @@ Reading order:
     validate         rejection of names that are not declared
     older_variables  older environment variables, translated into the newest names
     roles            the role of a process, from variables of its launcher
+    group_roles      the place of a process among trainers without pservers
     host_files       configuration files of a host
     overrides        settings of this process that override its environment
     assignments      settings given as section.key=value

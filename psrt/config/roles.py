@@ -43,9 +43,10 @@ class RoleError(ConfigError, ValueError):
 class ClusterRole:
     """One process of a cluster.
 
-    `index` counts from 0 within trainers or pservers, for a pserver in the order of `endpoints`.
-    Raises `ConfigError` for an index out of range, endpoints that are not distinct `host:port`, and
-    values that are not integers.
+    `index` counts from 0 within trainers or pservers, for a pserver in the order of `endpoints`. A
+    collective cluster has no pservers, and endpoints of all trainers, or of the first. Raises
+    `ConfigError` for an index out of range, endpoints that are not distinct `host:port`, and values
+    that are not integers.
     """
 
     is_pserver: bool
@@ -53,13 +54,17 @@ class ClusterRole:
     trainers: int
     endpoints: tuple[str, ...]
     trainer_endpoints: tuple[str, ...] = ()
+    is_collective: bool = False
 
     def __post_init__(self) -> None:
         _check_whole("the number of this process", self.index)
         _check_whole("the number of trainers", self.trainers)
         if self.trainers < 1:
             raise ConfigError(f"a cluster of {self.trainers} trainers cannot train.")
-        check_endpoints(self.endpoints)
+        if self.is_collective:
+            _check_group(self.trainers, self.trainer_endpoints)
+        else:
+            check_endpoints(self.endpoints)
         kind, count = self._kind()
         if not 0 <= self.index < count:
             raise ConfigError(
@@ -130,6 +135,17 @@ def _check_whole(what: str, number: object) -> None:
             f"{what} is {number!r}, expected an integer.",
             hint="What a variable of the environment holds is a text: write int(…) around it.",
         )
+
+
+def _check_group(trainers: int, endpoints: Sequence[str]) -> None:
+    """Raise `ConfigError` unless there is a distinct `host:port` for each trainer, or the first."""
+    if len(endpoints) not in (1, trainers):
+        raise ConfigError(
+            f"{len(endpoints)} endpoints were named for {trainers} trainers without pservers.",
+            hint="Set PADDLE_TRAINER_ENDPOINTS to the endpoints of all trainers, the same list in "
+            "every process: PADDLE_TRAINER_ENDPOINTS=10.0.0.1:6170,10.0.0.2:6170.",
+        )
+    check_endpoints(endpoints)
 
 
 def check_endpoints(endpoints: Sequence[str]) -> None:

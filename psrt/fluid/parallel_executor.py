@@ -18,8 +18,8 @@ class FluidParallelExecutor:
     """Executor of CPU_NUM replicas.
 
     `share_vars_from` is the executor that trains; this one, a test, takes its parameters and number
-    of replicas. Raises `ConfigError` for `num_trainers` other than 1, and for `use_cuda` without
-    `share_vars_from`.
+    of replicas. `num_trainers` and `trainer_id` are those of a program transpiled without pservers.
+    Raises `ConfigError` for others, and for `use_cuda` without `share_vars_from`.
     """
 
     def __init__(
@@ -36,17 +36,18 @@ class FluidParallelExecutor:
     ) -> None:
         if use_cuda and share_vars_from is None:
             raise no_cuda("fluid.ParallelExecutor(use_cuda=True)")
-        if num_trainers != 1:
+        program = main_program or default_main_program()
+        if num_trainers != 1 and not _is_part_of(program, num_trainers, trainer_id):
             raise ConfigError(
-                f"fluid.ParallelExecutor was asked for {num_trainers} trainers; between processes "
-                "psrt trains by pservers.",
-                hint="Use fluid.DistributeTranspiler, which computes the same step.",
+                f"fluid.ParallelExecutor was asked to be trainer {trainer_id} of {num_trainers}, "
+                "but its program was not transpiled so.",
+                hint='Transpile it with config.mode = "nccl2", trainers= and current_endpoint=.',
             )
         trains = share_vars_from
         self._has_memory = False
         self._scope: FluidScope = chosen(trains._scope if scope is None and trains else scope)
         shared = None if trains is None else trains._compiled
-        self._compiled: CompiledProgram = CompiledProgram(main_program or default_main_program())
+        self._compiled: CompiledProgram = CompiledProgram(program)
         self._compiled.with_data_parallel(loss_name, build_strategy, exec_strategy, shared)
 
     @property
@@ -85,6 +86,12 @@ class FluidParallelExecutor:
     def _need_create_local_exe_scopes(self) -> bool:
         """Return whether the next run makes memory of temporary vars; Fluid's tests ask it."""
         return not self._has_memory
+
+
+def _is_part_of(program: FluidProgram, trainers: int, trainer_id: int) -> bool:
+    """Return True for a program that was transpiled to be this trainer of so many."""
+    job = program.job
+    return job is not None and (job.trainers, job.trainer_id) == (trainers, trainer_id)
 
 
 ParallelExecutor = FluidParallelExecutor  # its name in PaddlePaddle

@@ -8,7 +8,7 @@ made. Where pservers update parameters they regularise, too: `without_decay`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -56,17 +56,20 @@ def append_regularization(program: Program, regularizers: Mapping[str, Regulariz
                 _append(program, name, "l2_decay", "DECAY", {"coeff": coeff}, weights)
 
 
-def without_decay(program: Program) -> Program:
+def without_decay(program: Program, of: Collection[str] | None = None) -> Program:
     """Return the program for a trainer whose gradients are regularised by pservers.
 
     Clipping stays, and `gradients()` names the clipped ones. The decay op of a parameter is removed
     if its record has the regularizer; ops that read the regularised gradient read the one before
-    it. `program` is not changed.
+    it. `program` is not changed. `of` names the parameters that are regularised there, None = all.
     """
+    apart = program.parameters if of is None else of
     before = {
         op.outputs["out"][0]: op.inputs["gradient"][0]
         for op in program.ops
-        if op.type in _DECAYS and program.parameters[op.inputs["parameter"][0]].regularizer
+        if op.type in _DECAYS
+        and op.inputs["parameter"][0] in apart
+        and program.parameters[op.inputs["parameter"][0]].regularizer
     }
     return dataclasses.replace(
         program,

@@ -116,15 +116,15 @@ def adding(spec: Spec) -> Spec:
     return replace(spec, optimizer=Add(), learning_rate=ConstantRate(1.0), regularizer=None)
 
 
-def check_for_geo(spec: SparseTableSpec) -> None:
+def check_for_geo(spec: SparseTableSpec, mode: str = "Geo") -> None:
     """Raise `ConfigError` for options with which a pserver would refuse, grow or drop rows.
 
-    In Geo every trainer holds its own rows.
+    In Geo, and without pservers, every trainer holds its own rows.
     """
     given = [name for name in ("admission", "lifecycle", "growth") if getattr(spec, name)]
     if given:
         raise ConfigError(
-            f"table {spec.name} has {' and '.join(given)}, and the job runs in mode Geo, where "
+            f"table {spec.name} has {' and '.join(given)}, and the job runs in mode {mode}, where "
             "trainers hold the rows they train",
             hint="Leave these options out, or run the job in another mode.",
         )

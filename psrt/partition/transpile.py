@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 
-from psrt.core.specs import CommunicationMode, Geo
+from psrt.core.specs import Collective, CommunicationMode, Geo
 from psrt.graph.clip_and_decay import without_decay
 from psrt.graph.program import Program
 
 
 def program_for(program: Program, mode: CommunicationMode) -> Program:
     """The program of a trainer in `mode`; `program` itself is not changed."""
+    if isinstance(mode, Collective):
+        return collective_program(program)
     return geo_program(program) if isinstance(mode, Geo) else trainer_program(program)
 
 
@@ -28,8 +30,16 @@ def geo_program(program: Program) -> Program:
 
     The communicator updates those in the trainer's memory; the scope holds none of their rows.
     """
-    tables = {p.name for p in program.parameters.values() if p.sparse or p.distributed}
-    return _without_updates_of(tables, program)
+    return _without_updates_of(_tables(program), program)
+
+
+def collective_program(program: Program) -> Program:
+    """The program of a trainer in a group without pservers: updates dense parameters in the scope.
+
+    The communicator regularises and updates sparse tables, by the mean gradients of all trainers.
+    """
+    tables = _tables(program)
+    return without_decay(_without_updates_of(tables, program), tables)
 
 
 def local_program(program: Program) -> Program:
@@ -39,6 +49,10 @@ def local_program(program: Program) -> Program:
     """
     apart = {p.name for p in program.parameters.values() if p.distributed}
     return _without_updates_of(apart, program)
+
+
+def _tables(program: Program) -> set[str]:
+    return {p.name for p in program.parameters.values() if p.sparse or p.distributed}
 
 
 def _without_updates_of(names: set[str], program: Program) -> Program:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.precision import WirePrecision
-from psrt.core.specs import CommunicationMode, TableSpec, WarmStart, to_json
+from psrt.core.specs import Collective, CommunicationMode, TableSpec, WarmStart, to_json
 from psrt.graph.program import Program
 from psrt.partition.arguments import endpoints_of, trainer_numbers, yes_or_no
 from psrt.partition.dispatchers import chosen
@@ -36,7 +36,9 @@ class TrainerProgram:
     `program` is the user's program without the updates that happen on pservers. With `wait_port`
     the trainer waits for pservers that are not up yet. `wire` is the precision of tensors in calls.
     `retained_bytes` is memory for pushes that are not durable yet, 0 = none are kept; `durability`
-    is that of the job. `run` is the run that this process belongs to, empty = it names none.
+    is that of the job. In mode Collective the endpoints of the plan are those of trainers, and
+    gradients travel between GPUs if `device` is one. `run` is the run that this process belongs to,
+    empty = it names none.
     """
 
     program: Program
@@ -50,6 +52,7 @@ class TrainerProgram:
     retained_bytes: int = 0
     durability: str = "none"
     run: str = ""
+    device: int = -1
 
 
 @dataclass(frozen=True)
@@ -94,17 +97,21 @@ class DistributeTranspiler:
         mode: CommunicationMode | None = None,
         job_id: str = JOB_ID,
         warm_start: WarmStart | None = None,
+        trainer_endpoints: str | Sequence[str] = (),
+        device: int = -1,
     ) -> None:
         """Place the parameters of `program` on `pservers`, "host:port,host:port" or a list.
 
         `mode` defaults to that of the config (`mode_of`). `job_id` names the job in the handshake:
         a pserver refuses trainers of another job. Tables begin with the values of `warm_start`,
-        whose source pservers read. Raises `ConfigError` for impossible arguments,
-        `ProgramError` for a program that trains nothing.
+        whose source pservers read. In mode Collective there are no pservers, and the trainers are
+        at `trainer_endpoints`, one for each or that of trainer 0; gradients travel between GPUs if
+        `device` is the number of one. Raises `ConfigError` for impossible arguments, `ProgramError`
+        for a program that trains nothing.
         """
         config = self.config
         mode = mode_of(config) if mode is None else checked_mode(mode)
-        endpoints = endpoints_of(pservers)
+        endpoints = endpoints_of(trainer_endpoints if isinstance(mode, Collective) else pservers)
         trainer_id, trainers = trainer_numbers(trainer_id, trainers)
         _check_program(program)
         plan = build_plan(
@@ -119,7 +126,7 @@ class DistributeTranspiler:
             plan = replace(plan, warm_start=to_json(warm_start))
         runs = program_for(program, mode)
         self._made = TrainerProgram(
-            runs, plan, mode, trainer_id, trainers, job_id, config.wait_port
+            runs, plan, mode, trainer_id, trainers, job_id, config.wait_port, device=device
         )
         if config.print_log:
             self._say(plan.balance())
@@ -135,6 +142,11 @@ class DistributeTranspiler:
         """The part of the pserver at `endpoint`; raises `ConfigError` for an unknown one."""
         made = self._transpiled()
         plan = made.plan
+        if isinstance(made.mode, Collective):
+            raise ConfigError(
+                f"{endpoint!r} was asked for the program of a pserver, but the job trains without.",
+                hint="In mode collective every process runs the program of a trainer.",
+            )
         if endpoint not in plan.endpoints:
             near = difflib.get_close_matches(str(endpoint), plan.endpoints, 1, cutoff=0.8)
             raise ConfigError(

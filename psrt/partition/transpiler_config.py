@@ -6,6 +6,7 @@ types of `psrt.core.specs.modes`, and raises for flags that contradict each othe
     sync_mode (the default), or completely_not_async      Sync
     geo_sgd_mode                                          Geo
     half_async                                            HalfAsync
+    mode "nccl2" or "collective"                          Collective
     none of them                                          Async
 """
 
@@ -16,7 +17,7 @@ from typing import Any
 
 from psrt.core.attributes import DeclaredAttributes
 from psrt.core.errors import ConfigError
-from psrt.core.specs import MODES, Async, CommunicationMode, Geo, HalfAsync, Sync
+from psrt.core.specs import MODES, Async, Collective, CommunicationMode, Geo, HalfAsync, Sync
 from psrt.partition.arguments import whole, yes_or_no
 from psrt.partition.dispatchers import SplitMethod
 from psrt.partition.slicing import DEFAULT_MIN_BLOCK_SIZE
@@ -24,7 +25,7 @@ from psrt.partition.slicing import DEFAULT_MIN_BLOCK_SIZE
 FLUIDS_LAMBDA = 1.0
 """Fluid's delay compensation has no λ before the term, so turning it on means this one."""
 
-_COLLECTIVE = ("nccl2", "collective")
+COLLECTIVE = ("nccl2", "collective")
 _ROUNDS = "in a synchronous job each step waits for the round of all trainers"
 _ONE = "they are two modes"
 _DELAY = "delay compensation is for gradients that arrive late, which only Async has"
@@ -54,8 +55,8 @@ class DistributeTranspilerConfig(DeclaredAttributes):
     all pservers share them. `split_method` places the blocks: "Balanced" (near-equal in bytes),
     "RoundRobin", "HashName", a class with `dispatch(varlist)`, or a function of (blocks,
     endpoints). `wait_port`: a trainer waits for pservers that are not up yet. `print_log` prints
-    what each pserver holds. For the fields from `sync_mode` on see `mode_of`; `enable_dc_asgd` adds
-    delay compensation to Async.
+    what each pserver holds. `mode` "nccl2" or "collective" trains without pservers. For the fields
+    from `sync_mode` on see `mode_of`; `enable_dc_asgd` adds delay compensation to Async.
     """
 
     slice_var_up: bool = True
@@ -71,7 +72,7 @@ class DistributeTranspilerConfig(DeclaredAttributes):
     completely_not_async: bool = False
     geo_sgd_mode: bool = False
     geo_sgd_need_push_nums: int = 100
-    # no effect: settings of collectives between GPUs
+    # no effect: torch.distributed chooses how gradients travel
     nccl_comm_num: int = 1
     use_hierarchical_allreduce: bool = False
     hierarchical_allreduce_inter_nranks: int = 0
@@ -91,8 +92,10 @@ def mode_of(config: DistributeTranspilerConfig, sync_mode: bool | None = None) -
     Raises `ConfigError` naming the two fields that contradict each other.
     """
     sync = config.sync_mode if sync_mode is None else yes_or_no("sync_mode", sync_mode)
-    _refuse_collectives(config)
+    _check_kind(config.mode)
     _refuse_contradictions(config, sync)
+    if config.mode in COLLECTIVE:
+        return Collective()
     if sync or config.completely_not_async:
         return Sync()
     if config.geo_sgd_mode:
@@ -113,18 +116,12 @@ def checked_mode(mode: CommunicationMode) -> CommunicationMode:
     )
 
 
-def _refuse_collectives(config: DistributeTranspilerConfig) -> None:
-    if config.mode in _COLLECTIVE:
+def _check_kind(mode: str) -> None:
+    known = ("pserver", *COLLECTIVE)
+    if mode not in known:
         raise ConfigError(
-            f'mode = "{config.mode}" trains without pservers, by collectives between trainers, '
-            "which psrt does not offer.",
-            hint="Within one process, psrt.ParallelExecutor adds the gradients of replicas; across "
-            'hosts, mode = "pserver" with sync_mode = True computes the same step.',
-        )
-    if config.mode != "pserver":
-        raise ConfigError(
-            f'mode is {config.mode!r}, expected "pserver".',
-            hint="Set how gradients travel by sync_mode, half_async and geo_sgd_mode.",
+            f"mode is {mode!r}, expected one of {', '.join(known)}.",
+            hint="Set how gradients travel to pservers by sync_mode, half_async and geo_sgd_mode.",
         )
 
 
@@ -140,4 +137,4 @@ def _refuse_contradictions(config: DistributeTranspilerConfig, sync: bool) -> No
         )
 
 
-__all__ = ["DistributeTranspilerConfig", "checked_mode", "mode_of"]
+__all__ = ["COLLECTIVE", "DistributeTranspilerConfig", "checked_mode", "mode_of"]

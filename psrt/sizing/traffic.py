@@ -15,7 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from psrt.core.precision import NUMBER_BYTES
-from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, SparseTableSpec, Ssp, Sync
+from psrt.core.specs import (
+    Async,
+    Collective,
+    CommunicationMode,
+    Geo,
+    HalfAsync,
+    SparseTableSpec,
+    Ssp,
+    Sync,
+)
 from psrt.partition.buckets import MAX_INFLIGHT
 
 ID_BYTES, FLOAT_BYTES = 8, 4
@@ -180,6 +189,8 @@ def _calls(
             )
         case Geo():
             return (_geo_call(mode, bodies, trainers),)
+        case Collective():
+            return ()  # there are no pservers
 
 
 def _async_calls(mode: Async, bodies: _Bodies) -> tuple[CallKind, ...]:

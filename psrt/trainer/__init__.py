@@ -5,6 +5,7 @@ In reading order:
     report    the JSON summary of a run
     inputs    the job file, its batches and the rows they need
     cuts      the part of a trainer in cuts
+    collectives  trainers without pservers, which reduce gradients among themselves
     shuffle   records exchanged between trainers
     measuring loss, AUC and metrics; progress lines; tests on held-back batches
     models    models on disk, predictions, ONNX files

@@ -12,8 +12,7 @@ import pytest
 
 import psrt.fluid as fluid
 from psrt.config.load import environment
-from psrt.core.errors import ConfigError
-from psrt.core.specs import Async, Sync
+from psrt.core.specs import Async, Collective, Sync
 from psrt.executor.strategies import ReduceStrategy
 from tests.support.scripts import check_all_succeeded, cluster_variables, endpoints, run_all
 
@@ -144,11 +143,10 @@ def test_memory_is_optimized_before_the_transpiler() -> None:
     assert program.job.mode == Sync()
 
 
-def test_nccl2_is_answered_with_what_there_is_instead() -> None:
-    with pytest.raises(ConfigError, match="nccl2") as refusal:
-        run("002_nccl2.py")
+def test_nccl2_makes_a_trainer_without_pservers() -> None:
+    job = run("002_nccl2.py")["t"].get_trainer_program().job
 
-    assert "sync_mode" in refusal.value.hint
+    assert (job.mode, job.trainer_id, job.trainers) == (Collective(), 0, 2)
 
 
 # --- files and ranks ------------------------------------------------------------------------------

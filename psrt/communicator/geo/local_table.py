@@ -16,7 +16,7 @@ import numpy as np
 from psrt.core.specs import SparseTableSpec, rate_at
 from psrt.core.types import F32, I32, I64
 from psrt.kernels import jit
-from psrt.kernels.optimizers import rule_of
+from psrt.kernels.optimizers import decay_of, rule_of
 from psrt.kernels.tables import ID_WORD, RowStore, RowUpdate, encode, no_hints, row_layout
 
 
@@ -24,17 +24,23 @@ class LocalTable:
     """Rows by id.
 
     A subclass may pass its own `kind` of rows, with `extra_vectors` more numbers per weight after
-    their state. `updates` counts those made here. `other_steps` counts mini-batches of other
-    trainers, which advance the learning-rate schedule beyond these.
+    their state. With `decays` the table regularises gradients by its spec, as a pserver does.
+    `updates` counts those made here. `other_steps` counts mini-batches of other trainers, which
+    advance the learning-rate schedule beyond these.
     """
 
     def __init__(
-        self, spec: SparseTableSpec, kind: type[RowStore] = RowStore, extra_vectors: int = 0
+        self,
+        spec: SparseTableSpec,
+        kind: type[RowStore] = RowStore,
+        extra_vectors: int = 0,
+        decays: bool = False,
     ) -> None:
         jit.warm_up(["table"])
         self.spec = spec
         self.other_steps = 0
         self._rule = rule_of(spec.optimizer)
+        self._decay = decay_of(spec.regularizer) if decays else None
         first_state = np.concatenate(
             [self._rule.first_state(spec.width), np.zeros(spec.width * extra_vectors, np.float32)]
         )
@@ -59,7 +65,8 @@ class LocalTable:
         """One update by `gradients` (n, width) of distinct `ids`; skips the padding id."""
         rate = rate_at(self.spec.learning_rate, self.updates + self.other_steps)
         self.updates += 1
-        update = RowUpdate(self._rule, ids, gradients, self.updates, rate)
+        decayed = None if self._decay is None else np.empty_like(gradients)
+        update = RowUpdate(self._rule, ids, gradients, self.updates, rate, self._decay, decayed)
         order = self._trained(ids)
         self._apply(update, order, no_hints(len(order)))
 

@@ -43,6 +43,7 @@ _HELP: dict[str, dict[str, str]] = {
     },
     "ssp": {"max_steps_ahead": "Steps a trainer may be ahead of the slowest; 0 = none."} | _ON_LOSS,
     "half_async": _ON_LOSS,
+    "collective": {"bucket_kib": "Most dense gradients that travel in one call, in KiB."},
     "geo": {"update_frequency": "Local steps between two exchanges of changes."} | _ON_LOSS,
 }
 _CHOICES = {"on_trainer_loss": ("abort", "wait", "shrink"), "merge": ("sum", "average")}

@@ -32,6 +32,19 @@ class TrainerConfig:
             "SLURM_PROCID",
         ),
     )
+    trainer_endpoints: tuple[str, ...] = setting(
+        (),
+        "Endpoints of all trainers, host:port, or that of trainer 0: they meet there in mode "
+        "collective.",
+        role_variables=("PADDLE_TRAINER_ENDPOINTS",),
+    )
+    device: int = setting(
+        -1,
+        "Number of the GPU of this trainer, over which gradients travel by NCCL in mode "
+        "collective; -1 = none, they travel by gloo.",
+        minimum=-1,
+        role_variables=("FLAGS_selected_gpus",),
+    )
     local: bool = setting(False, "Train without pservers: this one trainer holds all parameters.")
     run: str = fields.run("pservers of another one refuse this trainer")
     carrier: str = fields.carrier()

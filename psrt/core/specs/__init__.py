@@ -2,7 +2,7 @@
 
 admission       rules that decide the ids that may own a row, and scores of ids
 lifecycle       growth and eviction of rows
-modes           communication modes: five types, each with its own settings
+modes           communication modes: six types, each with its own settings
 schedules       learning-rate schedules: the rate as a function of the step t = 0, 1, …
 ctr_optimizers  optimizers of click models
 optimizers      optimizers: formulas and their numbers
@@ -28,7 +28,16 @@ from psrt.core.specs.formula_rules import (
     optimizer_problems,
 )
 from psrt.core.specs.lifecycle import Growth, Lifecycle
-from psrt.core.specs.modes import MODES, Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
+from psrt.core.specs.modes import (
+    MODES,
+    Async,
+    Collective,
+    CommunicationMode,
+    Geo,
+    HalfAsync,
+    Ssp,
+    Sync,
+)
 from psrt.core.specs.optimizers import (
     LAYER_WISE,
     Adadelta,
@@ -87,7 +96,8 @@ from psrt.core.specs.warm_starts import STATES as WARM_STATES
 from psrt.core.specs.warm_starts import WarmRule, WarmStart
 
 __all__ = ["DEFAULT_OPTIONS", "LAYER_WISE", "MODES", "STORAGES", "VIRTUAL_SHARDS", "Adadelta"]
-__all__ += ["Adagrad", "Adam", "AdamW", "Adamax", "Add", "Admission", "Async", "CommunicationMode"]
+__all__ += ["Adagrad", "Adam", "AdamW", "Adamax", "Add", "Admission", "Async", "Collective"]
+__all__ += ["CommunicationMode"]
 __all__ += ["Constant", "ConstantRate", "CosineDecay", "CountFilter", "CtrAdagrad", "CtrAdam"]
 __all__ += ["CtrSgd", "CtrSharedAdam", "CtrStdAdagrad", "DecayedAdagrad", "DenseTableSpec"]
 __all__ += ["ExponentialDecay", "Ftrl", "Geo", "Growth", "HalfAsync", "Initializer"]

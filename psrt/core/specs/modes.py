@@ -1,9 +1,10 @@
-"""Communication modes as plain frozen data: five types, each with its own settings.
+"""Communication modes as plain frozen data: six types, each with its own settings.
 
-Every mode has `on_trainer_loss`, the policy for a trainer whose process leaves without completing:
+Every mode has an `on_trainer_loss`, the policy for a trainer that leaves without completing:
 `abort` ends the job, `shrink` goes on without the trainer, `wait` keeps its place for a new
 process. Sync aborts by default, because its result would depend on the time of the loss. In the
-other modes each trainer's gradients are useful by themselves, so they shrink.
+other modes each trainer's gradients are useful by themselves, so they shrink. Without pservers
+(`Collective`) trainers end together.
 
 docs/explanation/semantics.md describes the modes. Public through `psrt.core.specs`.
 """
@@ -11,7 +12,7 @@ docs/explanation/semantics.md describes the modes. Public through `psrt.core.spe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,26 @@ class Geo:
     on_trainer_loss: str = "shrink"
 
 
-CommunicationMode: TypeAlias = Sync | Async | Ssp | HalfAsync | Geo
+@dataclass(frozen=True)
+class Collective:
+    """Trainers without pservers reduce gradients among themselves, and each updates everything.
 
-MODES: dict[str, type[Sync] | type[Async] | type[Ssp] | type[HalfAsync] | type[Geo]] = {
+    Gradients travel in buckets of up to `bucket_kib` KiB, while backward goes on.
+    """
+
+    bucket_kib: int = 1024
+    on_trainer_loss: ClassVar[str] = "abort"
+
+
+CommunicationMode: TypeAlias = Sync | Async | Ssp | HalfAsync | Geo | Collective
+
+MODES: dict[
+    str, type[Sync] | type[Async] | type[Ssp] | type[HalfAsync] | type[Geo] | type[Collective]
+] = {
     "sync": Sync,
     "async": Async,
     "ssp": Ssp,
     "half_async": HalfAsync,
     "geo": Geo,
+    "collective": Collective,
 }

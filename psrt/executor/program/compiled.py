@@ -7,13 +7,14 @@ as long as no two access the same var.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from psrt.core.errors import ProgramError, PsrtError, from_code
 from psrt.core.tensors import SelectedRows
+from psrt.core.types import Array
 from psrt.executor.compute import (
     ALIASING,
     COMPUTE,
@@ -118,6 +119,12 @@ class Compiled:
         assert ids is not None, name
         height = 0 if parameter.distributed else parameter.shape[0]
         return SelectedRows(ids, values, height, unique=True)
+
+    def set_gradients(self, gradients: Mapping[str, Array]) -> None:
+        """Let updates read these gradients of dense parameters, until the next backward."""
+        made = self.program.gradients()
+        for name, values in gradients.items():
+            self.cells[made[name]].value = values
 
     def count_others(self, steps: int) -> None:
         """Advance learning-rate schedules by `steps` of other trainers."""

@@ -153,6 +153,15 @@ class Executor(DeprecatedNames):
         """
         return self._compiled.gradients()
 
+    def update(self, gradients: Mapping[str, Array]) -> None:
+        """Run the update ops of the program, of dense parameters by these gradients, by name.
+
+        The arrays are read, not copied. The step ends here that `run` began without "optimize".
+        """
+        self._scope_binding.bind(self.scope, ("optimize",))
+        self._compiled.set_gradients(gradients)
+        self._compiled.run("optimize")
+
     def parameters_changed(self, other_steps: int) -> None:
         """Arrays of the scope have new values, from `other_steps` mini-batches of other trainers.
 

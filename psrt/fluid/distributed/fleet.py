@@ -26,7 +26,7 @@ from psrt.fluid.optimizer import Optimizer
 def init(role_maker: RoleMakerBase | None = None, is_collective: bool = False) -> None:
     """Determine the role of this process, by default from the launcher's variables.
 
-    Raises `ConfigError` for a missing or wrong variable, and for `is_collective`.
+    With `is_collective` there are no servers. Raises `ConfigError` for a missing or wrong variable.
     """
     fleet.init(role_maker or PaddleCloudRoleMaker(is_collective))
 

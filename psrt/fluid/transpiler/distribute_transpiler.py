@@ -8,10 +8,13 @@ tables compute their initial values from their specs.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
+from psrt.config.group_roles import selected_device
+from psrt.config.load import environment
 from psrt.core.errors import ConfigError, ProgramError
-from psrt.core.specs import CommunicationMode
+from psrt.core.specs import Collective, CommunicationMode
 from psrt.fluid.framework import FluidProgram, default_main_program, default_startup_program
 from psrt.fluid.transpiler.runtime_configs import ServerRuntimeConfig
 from psrt.partition import transpiler as _psrt
@@ -43,9 +46,10 @@ class FluidTranspiler:
         """Place the parameters of `program` (default: the default main program) on `pservers`.
 
         `sync_mode`, `slice_var_up` and `split_method` override the config's. `current_endpoint` is
-        for collectives and unused. `mode`, psrt's addition, overrides the mode flags of the config.
-        Raises `ConfigError` for arguments that no job can have, `ProgramError` for a program that
-        is no `Program`.
+        that of this trainer where the mode of the config is "nccl2" or "collective": `trainers`
+        then has the endpoints of all, and there are no pservers. `mode`, psrt's addition, overrides
+        the mode flags of the config. Raises `ConfigError` for arguments that no job can have,
+        `ProgramError` for a program that is no `Program`.
         """
         program = default_main_program() if program is None else program
         if not isinstance(program, FluidProgram):
@@ -58,14 +62,41 @@ class FluidTranspiler:
         if split_method is not None:
             self.config.split_method = split_method
         mode = mode_of(self.config, sync_mode) if mode is None else mode
+        self._startup = startup_program
+        if isinstance(mode, Collective):
+            endpoints = group_endpoints(trainer_id, trainers, current_endpoint)
+            self.transpile_group(trainer_id, program, endpoints, len(endpoints))
+            return
         if isinstance(trainers, str):
             raise ConfigError(
                 f"trainers is {trainers!r}, which names endpoints as for collectives.",
-                hint="Give the number of trainers.",
+                hint='Give the number of trainers, or set mode = "collective" in the config.',
             )
         freeze_untrained(program)
         self._transpiler.transpile(program.graph, trainer_id, pservers, trainers, mode)
-        self._program, self._startup = program, startup_program or default_startup_program()
+        self._take(program)
+
+    def transpile_group(
+        self, trainer_id: int, program: FluidProgram, endpoints: Sequence[str], trainers: int
+    ) -> None:
+        """Make `program` that of a trainer without pservers; psrt's addition.
+
+        `endpoints` are those of all trainers, or that of trainer 0. Raises as `transpile` does.
+        """
+        freeze_untrained(program)
+        self._transpiler.transpile(
+            program.graph,
+            trainer_id,
+            (),
+            trainers,
+            Collective(),
+            trainer_endpoints=endpoints,
+            device=selected_device(environment()),
+        )
+        self._take(program)
+
+    def _take(self, program: FluidProgram) -> None:
+        self._program, self._startup = program, self._startup or default_startup_program()
         program.job = self._transpiler.get_trainer_program()
 
     def get_trainer_program(self, wait_port: bool | None = None) -> FluidProgram:
@@ -103,6 +134,28 @@ class FluidTranspiler:
 
 
 DistributeTranspiler = FluidTranspiler  # its name in PaddlePaddle
+
+
+def group_endpoints(trainer_id: int, trainers: int | str, current_endpoint: str) -> list[str]:
+    """Return the endpoints of trainers without pservers; raises `ConfigError` unless they fit."""
+    listed = [each.strip() for each in str(trainers).split(",") if each.strip()]
+    if not isinstance(trainers, str) or not listed:
+        raise ConfigError(
+            f"trainers is {trainers!r}, but without pservers it names the endpoints of trainers.",
+            hint='Write trainers="10.0.0.1:6170,10.0.0.2:6170", the same in every process.',
+        )
+    if current_endpoint not in listed:
+        raise ConfigError(
+            f"current endpoint {current_endpoint!r} is not in {','.join(listed)}.",
+            hint="Give current_endpoint= as it is listed in trainers.",
+        )
+    if listed.index(current_endpoint) != trainer_id:
+        raise ConfigError(
+            f"trainer_id is {trainer_id}, but {current_endpoint} is endpoint "
+            f"{listed.index(current_endpoint)} of {','.join(listed)}.",
+            hint="List the endpoints of trainers in order of their numbers.",
+        )
+    return listed
 
 
 def freeze_untrained(program: FluidProgram) -> None:

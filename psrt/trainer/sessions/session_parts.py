@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from psrt.config.sections import TrainerConfig
-from psrt.core.specs import Geo
+from psrt.core.specs import Collective, Geo
 from psrt.executor.memory import Scope
 from psrt.partition.transpile import local_program, program_for
+from psrt.trainer.collectives import CollectiveCluster, seat_of
 from psrt.trainer.inputs import Job, Outputs
 from psrt.trainer.models import ModelSaver
 from psrt.trainer.training import (
@@ -37,8 +38,8 @@ def run_of(settings: TrainerConfig, job: Job, say: Say = print) -> TrainingRun:
     return TrainingRun(program, Scope(), options)
 
 
-Cluster: TypeAlias = ConnectedCluster | SingleTrainer
-"""The parameters of a training: on pservers, or in this process."""
+Cluster: TypeAlias = ConnectedCluster | SingleTrainer | CollectiveCluster
+"""The parameters of a training: on pservers, in this process, or in each of a group."""
 
 
 def cluster_for(settings: TrainerConfig, job: Job, run: TrainingRun, say: Say) -> Cluster:
@@ -46,6 +47,8 @@ def cluster_for(settings: TrainerConfig, job: Job, run: TrainingRun, say: Say) -
     job.check_trains()
     if settings.local:
         return SingleTrainer(job.program, run.scope)
+    if isinstance(mode := job.config.communication, Collective):
+        return group_of(settings, mode, run)
     return cluster_of(settings, job, say, run.local_parameters(job.config.communication))
 
 
@@ -56,10 +59,26 @@ def saver_of(
     return ModelSaver(job, run.scope, cluster, settings.on_nan, say)
 
 
+def group_of(settings: TrainerConfig, mode: Collective, run: TrainingRun) -> CollectiveCluster:
+    """The trainers of a job without pservers, which meet here."""
+    return CollectiveCluster(
+        seat_of(
+            settings.trainer_id, settings.trainers, settings.trainer_endpoints, settings.device
+        ),
+        mode,
+        run.program,
+        run.scope,
+        run.executor,
+        connect_timeout_s=settings.connect_timeout_s,
+        call_timeout_s=settings.call_timeout_s,
+    )
+
+
 def print_job(job: Job, settings: TrainerConfig, say: Say) -> None:
     config, data = job.config, job.config.data
     where = "trains here, without pservers"
     if not settings.local:
         where = f"trainer {settings.trainer_id} of {settings.trainers}, "
-        where += f"{len(settings.endpoints)} pservers, mode {config.mode}"
+        pservers = "no" if config.mode == "collective" else len(settings.endpoints)
+        where += f"{pservers} pservers, mode {config.mode}"
     say(f"job {config.name}: {where}, batch {data.batch_size}, {data.epochs} epochs")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from psrt.config.sections import TrainerConfig
 from psrt.core.errors import ConfigError
+from psrt.core.specs import Collective
 from psrt.core.threads import CrashReport
 from psrt.trainer.inputs import Job, batches
 from psrt.trainer.measuring import Curves, Progress, Tally, curves, evaluate
@@ -60,6 +61,11 @@ def check_validation(settings: TrainerConfig, job: Job) -> None:
         raise ConfigError(
             "[validation] has patience or keep_best, but [data] names no validation files.",
             hint='Add validation = ["data/valid-*"] to [data] of the job file.',
+        )
+    if config.patience and isinstance(job.config.communication, Collective) and not settings.local:
+        raise ConfigError(
+            "[validation] patience is set, but trainers of mode collective end together only.",
+            hint="Leave patience out, or train in another mode.",
         )
     if config.keep_best and not settings.save and not settings.trainer_id:
         raise ConfigError(

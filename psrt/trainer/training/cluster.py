@@ -12,14 +12,15 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import TypeAlias, cast
 
 from psrt.communicator.factory import make
 from psrt.communicator.geo import LocalParameters
 from psrt.communicator.members import Members, members_of
 from psrt.config.sections import BUSY_POLL_US, TrainerConfig
-from psrt.core.specs import text_of, to_json
+from psrt.core.specs import Collective, text_of, to_json
 from psrt.core.types import F32, I64
+from psrt.kernels import jit
 from psrt.kernels.lowlevel import await_input
 from psrt.partition.transpile import program_for
 from psrt.partition.transpiler import TrainerProgram
@@ -28,9 +29,11 @@ from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import ENDS_EARLY, Method
+from psrt.trainer.collectives import CollectiveCluster, seat_of
 from psrt.trainer.inputs import Job, warm_start_of
 from psrt.trainer.training.process import assume_identity_of_variables
 from psrt.trainer.training.shrinking import Shrunk, shrink
+from psrt.trainer.training.training_run import TrainingRun
 
 PAGE_ROWS = 1 << 17
 
@@ -122,6 +125,35 @@ class ConnectedCluster:
             cursor = reply.header.export_reply.next_cursor
             if cursor == 0:
                 return
+
+
+AnyCluster: TypeAlias = ConnectedCluster | CollectiveCluster
+"""The other side of a trainer: pservers, or a group of trainers without any."""
+
+
+def cluster_of_part(
+    part: TrainerProgram,
+    run: TrainingRun,
+    *,
+    carrier: Carrier,
+    connect_timeout_s: float,
+    call_timeout_s: float,
+    say: Callable[[str], None],
+) -> AnyCluster:
+    """The cluster of a transpiled program; trainers without pservers meet here."""
+    if isinstance(part.mode, Collective):
+        return CollectiveCluster(
+            seat_of(part.trainer_id, part.trainers, part.plan.endpoints, part.device),
+            part.mode,
+            run.program,
+            run.scope,
+            run.executor,
+            connect_timeout_s=connect_timeout_s,
+            call_timeout_s=call_timeout_s,
+        )
+    own = run.local_parameters(part.mode)
+    jit.warm_up(("trainer", "pserver") if own else ("trainer",))
+    return ConnectedCluster(part, carrier=carrier, call_timeout_s=call_timeout_s, say=say, own=own)
 
 
 def cluster_of(

@@ -32,12 +32,11 @@ from psrt.executor.profiling import Profiler
 from psrt.executor.program import Feed
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 from psrt.graph.program import Var
-from psrt.kernels import jit
 from psrt.partition.transpiler import TrainerProgram
 from psrt.rpc.dialing import Carrier
 from psrt.trainer.cuts import ExecutorCuts
 from psrt.trainer.inputs import PREPARED_AHEAD, Ahead, BatchPreparer, PreparedBatch
-from psrt.trainer.training.cluster import ConnectedCluster
+from psrt.trainer.training.cluster import AnyCluster, cluster_of_part
 from psrt.trainer.training.completion import CompletionWait, await_others, waiting_turn
 from psrt.trainer.training.connected_calls import ConnectedCalls
 from psrt.trainer.training.lifetime import Lifetime
@@ -92,7 +91,7 @@ class ConnectedExecutor(ConnectedCalls):
         self._run = TrainingRun(part.program, self.scope, options)
         self._preparer = BatchPreparer(part.program, first_example)
         self.cuts = ExecutorCuts(part.program, self.scope)
-        self._cluster: ConnectedCluster | None = None
+        self._cluster: AnyCluster | None = None
         self._stopped = False
         self._life = Lifetime("executor", self._disconnect)
 
@@ -249,14 +248,14 @@ class ConnectedExecutor(ConnectedCalls):
         with self._life.failing_for_good():
             self._run.join_round()
 
-    def _settled(self) -> ConnectedCluster:
+    def _settled(self) -> AnyCluster:
         """The cluster, with the exchange of the last step finished."""
         cluster = self._connected()
         with self._life.failing_for_good():
             self._run.settle()
         return cluster
 
-    def _connected(self) -> ConnectedCluster:
+    def _connected(self) -> AnyCluster:
         """The cluster, reached if it was not yet; raises after the end."""
         self._life.check()
         if self._cluster is None:
@@ -264,12 +263,15 @@ class ConnectedExecutor(ConnectedCalls):
                 self._cluster = self._connect()
         return self._cluster
 
-    def _connect(self) -> ConnectedCluster:
+    def _connect(self) -> AnyCluster:
         say = self._say if self.part.wait_port else _ignore
-        own = self._run.local_parameters(self.part.mode)
-        jit.warm_up(("trainer", "pserver") if own else ("trainer",))
-        cluster = ConnectedCluster(
-            self.part, carrier=self._carrier, call_timeout_s=self._call_timeout_s, say=say, own=own
+        cluster = cluster_of_part(
+            self.part,
+            self._run,
+            carrier=self._carrier,
+            connect_timeout_s=self._connect_timeout_s,
+            call_timeout_s=self._call_timeout_s,
+            say=say,
         )
         cluster.communicator.begins_at(self.cuts.begin)
         watch_script(self.part, self._run, cluster.communicator)

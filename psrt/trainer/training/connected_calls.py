@@ -14,7 +14,7 @@ from psrt.data.datasets import Records, Scattering
 from psrt.partition.transpiler import TrainerProgram
 from psrt.rpc.dialing import Carrier
 from psrt.trainer.shuffle import Seat, exchange, total_of
-from psrt.trainer.training.cluster import ConnectedCluster
+from psrt.trainer.training.cluster import AnyCluster
 from psrt.trainer.training.lifetime import Lifetime
 from psrt.trainer.training.shrinking import Shrunk
 
@@ -32,7 +32,7 @@ class ConnectedCalls(ABC):
     _life: Lifetime
 
     @abstractmethod
-    def _settled(self) -> ConnectedCluster:
+    def _settled(self) -> AnyCluster:
         """The cluster, with the exchange of the last step finished."""
 
     def rows(self, table: str) -> Iterator[tuple[I64, F32]]:

@@ -1,6 +1,6 @@
 """Manual for distributed training with Fluid: "Training Using NCCL2 Communication".
 
-psrt has no collectives: `transpile` raises an error that names a substitute.
+Trainers reduce gradients among themselves; this makes the program of the first one.
 """
 
 # --- left out by the document

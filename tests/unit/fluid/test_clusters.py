@@ -13,7 +13,7 @@ import pytest
 
 import psrt.fluid as fluid
 from psrt.core.errors import ConfigError, ProgramError
-from psrt.core.specs.modes import Async, Geo, HalfAsync, Sync
+from psrt.core.specs.modes import Async, Collective, Geo, HalfAsync, Sync
 from psrt.fluid.running.paddle_files import read_arrays
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
@@ -86,11 +86,33 @@ def test_slicing_and_placement_are_arguments_too() -> None:
     assert fluid.transpiler.HashName in ("HashName",)
 
 
-def test_collectives_are_refused_with_what_psrt_offers() -> None:
-    config = config_of(mode="nccl2")
+def test_a_collective_program_names_its_trainers_and_has_no_pservers() -> None:
+    both = "127.0.0.1:6170,127.0.0.1:6171"
+    transpiler = transpiled(config_of(mode="nccl2"), trainers=both, current_endpoint=both[:14])
 
-    with pytest.raises(ConfigError, match=r'mode = "nccl2" .*ParallelExecutor'):
-        transpiled(config, trainers="127.0.0.1:6170,127.0.0.1:6171", current_endpoint="")
+    job = transpiler.get_trainer_program().job
+    assert (job.mode, job.trainers, job.plan.endpoints) == (Collective(), 2, tuple(both.split(",")))
+    with pytest.raises(ConfigError, match="the job trains without"):
+        transpiler.get_pserver_program("127.0.0.1:6170")
+
+
+@pytest.mark.parametrize(
+    ("trainers", "current", "message"),
+    [
+        (2, "a:1", "names the endpoints of trainers"),
+        ("a:1,b:1", "c:1", "current endpoint 'c:1' is not in a:1,b:1"),
+        ("b:1,a:1", "a:1", "trainer_id is 0, but a:1 is endpoint 1"),
+        ("a:1,a:1", "a:1", "listed twice"),
+    ],
+)
+def test_trainers_of_a_collective_program_have_endpoints_in_order(
+    trainers: str | int, current: str, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        transpiled(config_of(mode="nccl2"), trainers=trainers, current_endpoint=current)
+
+
+def test_endpoints_of_trainers_need_a_collective_mode() -> None:
     with pytest.raises(ConfigError, match=r"trainers is '127.0.0.1:6170', which names endpoints"):
         fluid.DistributeTranspiler().transpile(0, trainers="127.0.0.1:6170")
 

@@ -17,6 +17,7 @@ from psrt.core.errors import ConfigError, ErrorCode, ProgramError, PsrtError
 from psrt.core.specs import (
     Add,
     Async,
+    Collective,
     DenseTableSpec,
     Geo,
     HalfAsync,
@@ -134,17 +135,12 @@ def test_every_combination_of_flags_has_one_mode_or_names_two_that_contradict(
 
 
 @pytest.mark.parametrize("mode", ["nccl2", "collective"])
-def test_a_collective_mode_is_refused_with_what_psrt_has_instead(mode: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        mode_of(config_with(mode=mode))
-
-    assert mode in caught.value.message
-    assert "ParallelExecutor" in caught.value.hint
-    assert "sync_mode = True" in caught.value.hint
+def test_a_collective_mode_trains_without_pservers(mode: str) -> None:
+    assert mode_of(config_with(mode=mode)) == Collective()
 
 
 def test_an_unknown_mode_is_refused() -> None:
-    with pytest.raises(ConfigError, match='expected "pserver"'):
+    with pytest.raises(ConfigError, match="expected one of pserver, nccl2, collective"):
         mode_of(config_with(mode="ring"))
 
 

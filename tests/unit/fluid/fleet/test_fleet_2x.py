@@ -9,7 +9,7 @@ import pytest
 import psrt.fluid as fluid
 import psrt.fluid.distributed.fleet as fleet
 from psrt.core.errors import ConfigError
-from psrt.core.specs import Async, CommunicationMode, Geo, Sync
+from psrt.core.specs import Async, Collective, CommunicationMode, Geo, Sync
 
 PSERVERS = ["127.0.0.1:6170"]
 
@@ -74,8 +74,18 @@ def test_items_are_read_as_a_dict() -> None:
     assert strategy.a_sync_configs["send_queue_size"] == 16
 
 
-def test_collectives_and_strategies_of_other_kinds_are_refused() -> None:
-    with pytest.raises(ConfigError, match="collective training"):
-        fleet.init(is_collective=True)
+def test_a_collective_fleet_has_workers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PADDLE_TRAINER_ENDPOINTS", "127.0.0.1:6170,127.0.0.1:6171")
+    monkeypatch.setenv("PADDLE_TRAINER_ID", "1")
+    fleet.init(is_collective=True)
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [3]), 1))
+
+    fleet.distributed_optimizer(fluid.optimizer.SGD(0.1)).minimize(loss)
+
+    job = fleet.main_program.job
+    assert (job.mode, job.trainer_id, job.trainers) == (Collective(), 1, 2)
+
+
+def test_strategies_of_other_kinds_are_refused() -> None:
     with pytest.raises(ConfigError, match="was given a dict as its strategy"):
         fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), {})  # type: ignore[arg-type]

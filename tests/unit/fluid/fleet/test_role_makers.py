@@ -124,22 +124,47 @@ def test_arguments_that_make_no_role_are_refused(
         role_maker.UserDefinedRoleMaker(**whole)  # type: ignore[arg-type]
 
 
-def test_collectives_are_refused_with_what_there_is_instead() -> None:
-    for ask in (
-        lambda: role_maker.UserDefinedCollectiveRoleMaker(0, ["a:1"]),
-        lambda: role_maker.PaddleCloudRoleMaker(is_collective=True),
-    ):
-        with pytest.raises(ConfigError, match="collective training") as refusal:
-            ask()
-        assert "create_sync_strategy" in refusal.value.hint
+LAUNCHERS = {
+    "paddle": {"PADDLE_TRAINER_ENDPOINTS": "a:1,b:1", "PADDLE_TRAINER_ID": "1"},
+    "torchrun": {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "1"},
+    "slurm": {"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "MASTER_ADDR": "a", "MASTER_PORT": "1"},
+    "mpi": {
+        f"OMPI_COMM_WORLD_{n}": v
+        for n, v in zip(("RANK", "SIZE", "LOCAL_SIZE"), "122", strict=True)
+    },
+}
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_a_launcher_gives_a_worker_its_number_among_workers_alone(
+    launcher: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in LAUNCHERS[launcher].items():
+        monkeypatch.setenv(name, value)
+    role = role_maker.PaddleCloudRoleMaker(is_collective=True)
+
+    assert (role.worker_index(), role.worker_num(), role.server_num()) == (1, 2, 0)
+    assert role.get_trainer_endpoints()[0] == ("127.0.0.1:6170" if launcher == "mpi" else "a:1")
+
+
+def test_a_worker_of_several_hosts_needs_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_NNODES": "2"}.items():
+        monkeypatch.setenv(name, value)
+
+    with pytest.raises(ConfigError, match="do not know where to meet"):
+        role_maker.PaddleCloudRoleMaker(is_collective=True).generate_role()
+
+
+def test_a_collective_role_maker_takes_its_endpoints_as_a_list() -> None:
+    made = role_maker.UserDefinedCollectiveRoleMaker(1, ["a:1", "b:1"])
+
+    assert (made.worker_index(), made.worker_num()) == (1, 2)
+    with pytest.raises(ConfigError, match="expected a list"):
+        role_maker.UserDefinedCollectiveRoleMaker(0, "a:1")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "hint"),
-    [
-        ("fleet.collective", "DistributedStrategy", "create_sync_strategy"),
-        ("fleet.parameter_server.pslib", "PSLib", "distribute_transpiler"),
-    ],
+    ("module", "name", "hint"), [("fleet.parameter_server.pslib", "PSLib", "distribute_transpiler")]
 )
 def test_what_psrt_has_not_can_be_imported_and_is_refused_when_it_is_used(
     module: str, name: str, hint: str

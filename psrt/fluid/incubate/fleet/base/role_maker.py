@@ -4,7 +4,7 @@ A role maker reads a `ClusterRole` on first use, or when `generate_role` is call
 `PaddleCloudRoleMaker` from the variables of a launcher, `MPISymetricRoleMaker` from those of
 `mpirun` or `srun` (no mpi4py: psrt needs ranks, not messages), `UserDefinedRoleMaker` from its
 arguments. An error names the variable that is missing; docs/reference/fleet.md lists them.
-Collectives have no pservers and raise `ConfigError`; so does `GeneralRoleMaker`.
+Those of collective training have workers only. `GeneralRoleMaker` raises `ConfigError`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NoReturn
 
+from psrt.config.group_roles import collective_role
 from psrt.config.load import environment
 from psrt.config.roles import ClusterRole, cloud_role, mpi_role
 from psrt.core.errors import ConfigError
@@ -79,14 +80,17 @@ class RoleMakerBase:
 
 
 class PaddleCloudRoleMaker(RoleMakerBase):
-    """Role from the launcher's variables, `TRAINING_ROLE` and its companions."""
+    """Role from the launcher's variables, `TRAINING_ROLE` and its companions.
+
+    With `is_collective` there are no pservers, and `PADDLE_TRAINER_ENDPOINTS` names the workers;
+    the variables of torchrun, MPI and Slurm do as well.
+    """
 
     def __init__(self, is_collective: bool = False) -> None:
-        if is_collective:
-            raise _collective("PaddleCloudRoleMaker(is_collective=True)")
+        self._is_collective = is_collective
 
     def _find_role(self) -> ClusterRole:
-        return cloud_role(environment())
+        return collective_role(environment()) if self._is_collective else cloud_role(environment())
 
 
 class MPISymetricRoleMaker(RoleMakerBase):
@@ -149,18 +153,22 @@ class GeneralRoleMaker(RoleMakerBase):
 
 
 class UserDefinedCollectiveRoleMaker(RoleMakerBase):
-    """Raises `ConfigError`: psrt trains with pservers."""
+    """Worker `current_id` of those at `worker_endpoints`, without pservers.
+
+    Raises `ConfigError` for endpoints in one string.
+    """
 
     def __init__(self, current_id: int = 0, worker_endpoints: Sequence[str] | None = None) -> None:
-        raise _collective("UserDefinedCollectiveRoleMaker")
+        if isinstance(worker_endpoints, str):
+            raise ConfigError(
+                f"worker_endpoints is the string {worker_endpoints!r}, expected a list.",
+                hint=f'Write worker_endpoints="{worker_endpoints}".split(",").',
+            )
+        at = tuple(worker_endpoints or ())
+        self._given = ClusterRole(False, current_id, len(at), (), at, is_collective=True)
 
-
-def _collective(what: str) -> ConfigError:
-    return ConfigError(
-        f"{what} asks for collective training, which psrt.fluid does not have.",
-        hint="Synchronous training with pservers gives the same updates: use "
-        "PaddleCloudRoleMaker() and DistributedStrategyFactory.create_sync_strategy().",
-    )
+    def _find_role(self) -> ClusterRole:
+        return self._given
 
 
 def __getattr__(name: str) -> NoReturn:

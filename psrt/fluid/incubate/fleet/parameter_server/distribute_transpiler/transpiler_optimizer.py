@@ -71,9 +71,16 @@ def parts_of(
     strategy: TranspilerStrategy,
     role: RoleMakerBase,
 ) -> ProgramPair:
-    """Return the programs of a process with `role`, from a program that has its updates."""
+    """Return the programs of a process with `role`, from a program that has its updates.
+
+    Workers without servers reduce gradients among themselves, whatever the strategy.
+    """
     mode = strategy.settled()
     transpiler = FluidTranspiler(strategy.get_program_config())
+    if role.cluster_role.is_collective:
+        endpoints, trainers = role.get_trainer_endpoints(), role.worker_num()
+        transpiler.transpile_group(role.worker_index(), program, endpoints, trainers)
+        return ProgramPair(program, startup or default_startup_program())
     transpiler.transpile(
         role.worker_index() if role.is_worker() else 0,
         program,
