@@ -48,9 +48,8 @@ def make(
         )
     deltas = clients[0].hello.durability in ("delta", "replica")
     retained = RetainedPushes(clients, retained_bytes, deltas) if retained_bytes else None
-    pservers = PserverGroup(
-        plan, clients, call_timeout_s=call_timeout_s, wire=wire, retained=retained
-    )
+    timeout_s = call_timeout_s
+    pservers = PserverGroup(plan, clients, call_timeout_s=timeout_s, wire=wire, retained=retained)
     match mode:
         case Sync():
             return SyncCommunicator(pservers, on_wait)
@@ -65,7 +64,7 @@ def make(
                 pservers.close()
                 raise ConfigError(
                     "mode Geo trains on the trainer, but no parameters of its own were given",
-                    hint="Give make() the scope and the tables that the executor trains.",
+                    hint="Give make() the parameters that the executor trains.",
                 )
             return GeoCommunicator(mode, pservers, on_wait, own)
         case Collective():

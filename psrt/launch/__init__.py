@@ -1,6 +1,7 @@
 """launch: the processes of a job, on this host or by an engine, and their supervision.
 
 plan       command lines of pservers and trainers
+groups     the processes of a job without pservers
 own_flags  the flags of a launch, for another one
 plan_text  a plan as text, for people
 brought    files that go to hosts

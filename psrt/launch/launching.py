@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -16,6 +16,7 @@ from psrt.core.errors import ConfigError, PsrtError
 from psrt.launch import report, run_directory
 from psrt.launch.cluster import Cluster, Say
 from psrt.launch.engines import TABLE, EngineKind
+from psrt.launch.groups import described, free_ports, group_commands, group_size, is_group
 from psrt.launch.outputs import check_report, make_directory, write_report, write_text
 from psrt.launch.plan import PSRT, RECOVER, Plan, check_restarts
 from psrt.launch.plan_text import commands_text
@@ -41,6 +42,7 @@ def run(
     # A mistake in the job raises here, not in the log of every child.
     job = load_job(config.job).config
     check_restarts(config, job)
+    has_group = is_group(config, job)
     directory_at = partial(run_directory.directory_for if dry_run else run_directory.make, config)
     if not dry_run:
         make_directory("report", str(Path(config.report).parent))
@@ -50,22 +52,29 @@ def run(
     loaded = replace(loaded, config=replace(config, log_dir=str(directory)))
     plan = Plan(loaded, environment(), program, "" if dry_run else secrets.token_hex(8))
     if dry_run:
-        say(kind.describe(plan))
+        say(described(plan) if has_group else kind.describe(plan))
         return 0
     if kind.submit is not None and (code := kind.submit(plan, say)) is not None:
         return code
     with run_directory.held(directory):
-        return _run(plan, kind, job, clock, say)
+        return _run(plan, kind, job, clock, say, _train_group if has_group else _train)
 
 
-def _run(plan: Plan, kind: EngineKind, job: JobConfig, clock: Clock, say: Say) -> int:
-    """Run the processes of a plan to their end."""
+def _run(
+    plan: Plan,
+    kind: EngineKind,
+    job: JobConfig,
+    clock: Clock,
+    say: Say,
+    train: Callable[[Cluster, Plan, Say], None],
+) -> int:
+    """Run the processes of a plan to their end, from their start by `train`."""
     config = plan.config
     cluster = _cluster(kind, plan, job, clock, say)
     error, started_at = None, clock.now()
     try:
         with cluster:
-            _train(cluster, plan, say)
+            train(cluster, plan, say)
         cluster.check()
     except PsrtError as failed:
         error = failed
@@ -108,4 +117,11 @@ def _train(cluster: Cluster, plan: Plan, say: Say) -> None:
         if plan.cut_s:
             cluster.follow_resizes(partial(plan.trainers, endpoints), config.trainers)
         say(f"pservers serve on {', '.join(endpoints)}; started {config.trainers} trainers")
+    cluster.wait_ended()
+
+
+def _train_group(cluster: Cluster, plan: Plan, say: Say) -> None:
+    trainers = group_size(plan.config)
+    cluster.start(group_commands(plan, free_ports(trainers)))
+    say(f"started {trainers} trainers without pservers; logs are in {plan.config.log_dir}")
     cluster.wait_ended()

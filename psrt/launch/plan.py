@@ -125,7 +125,7 @@ class Plan:
     def _trainer_of(self, index: int, trainers: int, endpoints: Sequence[str]) -> Command:
         child = ChildId(TRAINER, index)
         report = self._path(child, ".report.json")
-        arguments = ["--endpoints", ",".join(endpoints)]
+        arguments = ["--endpoints", ",".join(endpoints)] if endpoints else []
         arguments += ["--trainers", str(trainers), "--trainer-id", str(index)]
         arguments += ["--carrier", self._trainer.carrier]
         arguments += ["--cpu-threads", str(self._trainer.cpu_threads)]

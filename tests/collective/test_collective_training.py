@@ -153,3 +153,19 @@ def test_a_group_waits_for_all_and_names_who_is_missing_or_trains_something_else
     ):
         assert 0 not in (first.exit_code(60), second.exit_code(60))
     assert "trainer 1 and trainer 0 train different programs" in first.output
+
+
+def test_a_launch_without_pservers_starts_trainers_with_paddles_variables(tmp_path: Path) -> None:
+    job = write_files(tmp_path, [lines(64, 1), lines(64, 2)], "collective")
+    logs = tmp_path / "logs"
+
+    with psrt(tmp_path / "out", "launch", "--log-dir", str(logs), str(job)) as launch:
+        assert launch.exit_code() == 0
+
+    assert "started 2 trainers without pservers" in launch.output
+    assert {path.name for path in logs.glob("*.log")} == {"trainer.0.log", "trainer.1.log"}
+    devices = ("--selected-devices", "0,1,2", "--dry-run", str(job))
+    with psrt(tmp_path / "dry", "launch", *devices) as dry:
+        assert dry.exit_code() == 0
+    commands = dry.output.strip().splitlines()
+    assert [line.split("--device ")[1].split()[0] for line in commands] == ["0", "1", "2"]

@@ -62,6 +62,11 @@ class LaunchConfig:
     )
     pservers: int = setting(2, "Number of pservers to start.", minimum=1)
     trainers: int = setting(2, "Number of trainers to start.", minimum=1)
+    selected_devices: tuple[str, ...] = setting(
+        (),
+        "Numbers of GPUs, one trainer for each, whose gradients travel over them in mode "
+        "collective; empty = trainers of CPUs.",
+    )
     runs: str = setting(
         "runs", "Directory in which each launch makes one of its own, NAME-TIME, and links latest."
     )
