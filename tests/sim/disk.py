@@ -19,7 +19,7 @@ from __future__ import annotations
 import errno
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -124,7 +124,7 @@ class SimulatedDisk:
     def remove_directory(self, path: Path) -> None:
         self._step(f"remove_directory {path}", changes=True)
         self._need_folder(path)
-        if any(_is_below(inside, path) for inside in (*self._now.files, *self._now.folders)):
+        if _below(path, self._now.files) or _below(path, self._now.folders):
             raise _error(errno.ENOTEMPTY, path)
         self._change(path.parent, lambda names: names.folders.discard(path))
 
@@ -139,7 +139,7 @@ class SimulatedDisk:
 
     def files(self, path: Path) -> list[Path]:
         self._step(f"files {path}")
-        return [each for each in self._now.files if _is_below(each, path)]
+        return _below(path, self._now.files)
 
     # What tests call.
 
@@ -199,8 +199,8 @@ class SimulatedDisk:
         if self.steps == self.crash_at:
             self._crashed = True
             raise Crashed
-        if changes:
-            self._need_writable(Path(what.split()[1]))
+        if changes and self.read_only:
+            raise _error(errno.EROFS, Path(what.split()[1]))
 
     def _sync_may_fail(self, path: Path) -> None:
         self.syncs += 1
@@ -258,9 +258,10 @@ class SimulatedFile:
         self._disk.alive()
 
 
-def _is_below(path: Path, folder: Path) -> bool:
-    """True for a path in `folder` or in a folder of it."""
-    return str(path).startswith(f"{folder}/" if folder.name else "/") and path != folder
+def _below(folder: Path, paths: Iterable[Path]) -> list[Path]:
+    """Those of `paths` in `folder` or in a folder of it, in their order."""
+    start = f"{folder}/" if folder.name else "/"
+    return [path for path in paths if str(path).startswith(start) and path != folder]
 
 
 def _error(number: int, path: Path) -> OSError:

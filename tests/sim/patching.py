@@ -36,6 +36,10 @@ EXCEPT = ("psrt.rpc.grpc_", "psrt.rpc.aio_loop")
 """Modules that a simulated cluster does not use, and that hold real threads."""
 
 
+RARE_COLLECTIONS = (50_000, 20, 20)
+"""Thresholds of `gc`: with its own, collections take a twentieth of the time of a history."""
+
+
 @contextmanager
 def simulated(world: World) -> Iterator[None]:
     """Let the modules of psrt run on the fibers, the clock and the randomness of `world`."""
@@ -58,6 +62,7 @@ def _leave_out_of_collections() -> None:
     """Let garbage collections, which pservers ask for, look at the objects of histories only."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*RARE_COLLECTIONS)
 
 
 def _substitutes(world: World) -> dict[int, Any]:

@@ -78,7 +78,7 @@ class World:
     def __init__(self, seed: int | str, start_s: float = 1000.0) -> None:
         self.now = start_s
         self.random = random.Random(f"world {seed}")
-        self.draw = self.random.random
+        self.draw, self._below = self.random.random, self.random.randrange
         self.trace: list[str] = []
         self.hub = greenlet.getcurrent()
         self.current: Fiber | None = None
@@ -132,7 +132,8 @@ class World:
 
     def at(self, when_s: float, action: Callable[[], None]) -> None:
         """Run `action` on the hub at a time; it must not park."""
-        heapq.heappush(self._timers, (max(when_s, self.now), next(self._numbers), action))
+        when_s = when_s if when_s > self.now else self.now  # `max` is slower
+        heapq.heappush(self._timers, (when_s, next(self._numbers), action))
 
     def note(self, line: str) -> None:
         """Add a line to the trace, unless the history is over."""
@@ -180,20 +181,25 @@ class World:
     # --- inside ----------------------------------------------------------------------------------
 
     def _step(self) -> bool:
-        ready = [
-            index
-            for index, fiber in enumerate(self._ready)
-            if not (fiber.process.is_dead or fiber.process.is_paused)
-        ]
+        ready = self._ready
+        for fiber in ready:
+            if fiber.process.is_dead or fiber.process.is_paused:
+                ready = self._able()
+                break
         if ready:
-            index = ready[self.random.randrange(len(ready))] if len(ready) > 1 else ready[0]
-            self._switch(self._ready.pop(index))
+            chosen = ready[self._below(len(ready))] if len(ready) > 1 else ready[0]
+            self._ready.remove(chosen)
+            self._switch(chosen)
             return True
         if not self._timers:
             return False
         self.now, _, action = heapq.heappop(self._timers)
         action()
         return True
+
+    def _able(self) -> list[Fiber]:
+        """The ready fibers of processes that neither died nor stopped."""
+        return [f for f in self._ready if not (f.process.is_dead or f.process.is_paused)]
 
     def _switch(self, fiber: Fiber) -> None:
         self.switches += 1

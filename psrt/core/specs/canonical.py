@@ -30,19 +30,24 @@ _PARTS = (Score, Lifecycle, Growth, TableOptions, WarmStart, WarmRule)
 _KINDS: dict[str, type] = {
     cls.__name__: cls for cls in (*(cls for alias in _ALIASES for cls in get_args(alias)), *_PARTS)
 }
+_LEAVES = frozenset({int, float, str, bool, type(None)})
+"""Types that are plain already; most values are, and ticks of pservers convert many."""
 
 
 def to_plain(spec: Any) -> Any:
     """Convert dataclasses to dicts with a `kind` and tuples to lists; other values stay."""
     cls: Any = type(spec)
+    if cls in _LEAVES:
+        return spec
     names = _field_names(cls)
     if names is not None:
         plain: dict[str, Any] = {"kind": cls.__name__}
         for name in names:
-            plain[name] = to_plain(getattr(spec, name))
+            value = getattr(spec, name)
+            plain[name] = value if type(value) in _LEAVES else to_plain(value)
         return plain
     if isinstance(spec, list | tuple):
-        return [to_plain(item) for item in spec]
+        return [item if type(item) in _LEAVES else to_plain(item) for item in spec]
     return spec
 
 
