@@ -23,6 +23,7 @@ saved_session     the test of a saved model
 """
 
 from psrt.trainer.training import saved_session, session
+from psrt.trainer.training.cluster import ConnectedCluster
 from psrt.trainer.training.connected import ConnectedExecutor, names_of
 from psrt.trainer.training.process import assume_identity
 from psrt.trainer.training.run_options import RunOptions
@@ -30,5 +31,12 @@ from psrt.trainer.training.shrinking import Shrunk
 from psrt.trainer.training.single_trainer import SingleTrainer
 from psrt.trainer.training.training_run import TrainingRun
 
-__all__ = ["ConnectedExecutor", "RunOptions", "Shrunk", "SingleTrainer", "TrainingRun"]
+__all__ = [
+    "ConnectedCluster",
+    "ConnectedExecutor",
+    "RunOptions",
+    "Shrunk",
+    "SingleTrainer",
+    "TrainingRun",
+]
 __all__ += ["assume_identity", "names_of", "saved_session", "session"]
