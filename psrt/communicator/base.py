@@ -90,11 +90,7 @@ class Communicator(CutParticipant, Watchable, Protocol):
         ...
 
     def use_rates(self, rates: Mapping[str, float]) -> None:
-        """Send learning rates by parameter with all pushes from now on.
-
-        They replace those of schedules. In the modes that queue gradients, pushes that wait get
-        them, too.
-        """
+        """Send learning rates by parameter with all pushes from now on, queued ones included."""
         ...
 
     def flush(self, timeout_s: float, final: bool = False) -> dict[str, F32]:
