@@ -55,9 +55,9 @@ from psrt.trainer.inputs.outputs import Outputs
 from psrt.trainer.inputs.prefetch import PreparedBatch, prepare
 from psrt.trainer.inputs.state import Reached
 from psrt.trainer.observing import observed
+from psrt.trainer.sessions import run_of
 from psrt.trainer.training.cluster import cluster_of
 from psrt.trainer.training.process import prepared_process
-from psrt.trainer.training.session import run_of
 from psrt.trainer.training.training_run import TrainingRun
 
 WARM_UP_STEPS, GEMM_SECONDS = 20, 4.0

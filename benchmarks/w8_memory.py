@@ -16,7 +16,6 @@ dropped. Per optimizer:
                           with the others: the cost of host and link; `control_median_request_ms`
     save_s                time to a complete directory with all rows: exported by the pserver,
                           written, synced and hashed by the trainer
-    load_s                null: psrt does not load saved rows into a pserver yet
     shrunk_share          share of that memory after the second half of the rows was dropped by age,
                           once the first half was pushed twice more; null with `--no-ages`
 
@@ -97,7 +96,6 @@ def of_optimizer(optimizer: str, args: argparse.Namespace) -> harness.Figures:
         "resident_gib": round(resident / (processes.MIB << 10), 3),
         **figures,
         "save_s": save_s,
-        "load_s": None,
         "shrunk_share": None if left is None else round(left / made, 3),
     }
 

@@ -27,6 +27,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from psrt.core.process import shorten_uncaught
 from psrt.core.specs import WarmRule, WarmStart
 from psrt.core.tensors import Ragged, SelectedRows
 from psrt.graph import clip, initializer, layers, optimizer, regularizer, tables
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from psrt import checkpoint, reader
     from psrt.config.init import init
     from psrt.data.datasets import InMemoryDataset, QueueDataset
+    from psrt.data.hashing import hash_ids
     from psrt.data.python import DataGenerator, MultiSlotDataGenerator, MultiSlotStringDataGenerator
     from psrt.executor import BuildStrategy, ExecutionStrategy, Executor, ParallelExecutor, Scope
     from psrt.partition.transpiler import DistributeTranspiler
@@ -61,7 +63,16 @@ __all__ += [
 ]
 __all__ += ["Param", "Program", "QueueDataset", "Ragged", "Scope", "SelectedRows", "WarmRule"]
 __all__ += ["WarmStart", "__version__"]
-__all__ += ["checkpoint", "clip", "fit", "init", "initializer", "layers", "load_inference_model"]
+__all__ += [
+    "checkpoint",
+    "clip",
+    "fit",
+    "hash_ids",
+    "init",
+    "initializer",
+    "layers",
+    "load_inference_model",
+]
 __all__ += ["optimizer", "program", "reader", "regularizer", "save_inference_model", "serve"]
 __all__ += ["tables"]
 
@@ -81,11 +92,21 @@ _MODULE_OF = {
     "QueueDataset": "psrt.data.datasets",
     "Scope": "psrt.executor",
     "fit": "psrt.trainer.fitting.one_call",
+    "hash_ids": "psrt.data.hashing",
     "init": "psrt.config.init",
     "load_inference_model": "psrt.trainer.models.inference",
     "save_inference_model": "psrt.trainer.models.inference",
     "serve": "psrt.pserver.process.in_process",
 }
+
+
+def _is_debugging() -> bool:
+    from psrt.config.load import is_debugging
+
+    return is_debugging()
+
+
+shorten_uncaught(_is_debugging)
 
 
 def __getattr__(name: str) -> Any:

@@ -21,9 +21,9 @@ from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.data.reading import Ahead
 from psrt.trainer.inputs.job import Job, load_job
 from psrt.trainer.inputs.prefetch import PreparedBatch, prepare
+from psrt.trainer.sessions import run_of
 from psrt.trainer.training.cluster import cluster_of
 from psrt.trainer.training.process import prepared_process
-from psrt.trainer.training.session import run_of
 
 BATCHES, WAIT_S = 64, 60.0
 IDS = ctr_data.BATCH * ctr_data.SLOTS

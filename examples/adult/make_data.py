@@ -5,7 +5,7 @@
 
 Slots: `income` (1 float), `numbers` (5 floats: age, years of education, the logarithms of capital
 gain and loss, hours a week, all shifted and scaled), `deep` (9 ids: the eight categories and the
-bucket of the age), `wide` (any number of ids: the same nine and three crosses of them). Ids are
+bucket of the age), `wide` (12 ids: the same nine and three crosses of them). Ids are
 positions in a vocabulary of the training rows; 0 is for what is not in it.
 """
 

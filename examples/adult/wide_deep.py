@@ -1,7 +1,7 @@
 """Wide & Deep (Cheng et al. 2016): a linear model over crossed categories beside a small network.
 
 Slots, as `make_data.py` writes them: `income` (1 float), `numbers` (5 floats), `deep` (9 ids),
-`wide` (any number of ids).
+`wide` (12 ids).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def build(
     income = layers.data("income", shape=(1,))
     numbers = layers.data("numbers", shape=(5,))
     deep = layers.data("deep", shape=(9,), dtype="int64")
-    wide = layers.data("wide", shape=(1,), dtype="int64", ragged=True)
+    wide = layers.data("wide", shape=(12,), dtype="int64")
 
     rows = layers.embedding(deep, (ids, embedding), is_sparse=True)
     layer = layers.concat([layers.flatten(rows), numbers], axis=1)

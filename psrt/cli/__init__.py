@@ -13,8 +13,9 @@ launch      `psrt launch`
 operating   `psrt status`, `doctor`, `metrics` and `scale`
 token       `psrt token`
 plan        `psrt plan`
+plot        `psrt plot`
 predict     `psrt predict`
-export      `psrt export`
+models      `psrt inspect` and `psrt export`
 graph       `psrt graph`
 checkpoint  `psrt checkpoint`
 data        `psrt data`

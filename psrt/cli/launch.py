@@ -6,9 +6,11 @@ from typing import Any
 
 import click
 
+from psrt.cli import results
 from psrt.cli.options import job_options, options_of
 from psrt.config.load import load
 from psrt.config.sections import LaunchConfig
+from psrt.core.process import note
 from psrt.launch import launching
 
 _EPILOG = """\b
@@ -35,4 +37,5 @@ def launch(dry_run: bool, **flags: Any) -> int:
     and prints the end of its log. Ctrl-C stops all processes; a second Ctrl-C kills them at once.
     """
     loaded = load(LaunchConfig, flags=flags, file=flags["job"])
-    return launching.run(loaded, say=click.echo, dry_run=dry_run)
+    say = results.write if dry_run else note
+    return launching.run(loaded, say=say, dry_run=dry_run)

@@ -19,6 +19,7 @@ from click.shell_completion import CompletionItem
 
 import psrt as package
 from psrt.cli.options import dashed
+from psrt.config.load import debug, is_debugging
 from psrt.config.older_flags import instead_of
 from psrt.core.errors import ConfigError, ErrorCode, InternalError, PsrtError
 from psrt.core.hints import did_you_mean
@@ -52,6 +53,11 @@ SUBCOMMANDS = {
         "psrt.cli.trainer", "trainer", "Run one trainer, of a job file or a script."
     ),
     "launch": Subcommand("psrt.cli.launch", "launch", "Run a job on a cluster."),
+    "plot": Subcommand(
+        "psrt.cli.plot",
+        "plot",
+        "Draw the curves of trainings: progress as lines, validations as dots.",
+    ),
     "plan": Subcommand(
         "psrt.cli.plan",
         "plan",
@@ -60,7 +66,12 @@ SUBCOMMANDS = {
     "predict": Subcommand(
         "psrt.cli.predict", "predict", "Apply a saved model to data files, a line per example."
     ),
-    "export": Subcommand("psrt.cli.export", "export", "Write a saved model as an ONNX file."),
+    "export": Subcommand(
+        "psrt.cli.models", "export", "Write a saved model, or a table of it, for other programs."
+    ),
+    "inspect": Subcommand(
+        "psrt.cli.models", "inspect", "Show what a saved model, a cut or a running job holds."
+    ),
     "graph": Subcommand("psrt.cli.graph", "graph", "Show the program of a job, as text or drawn."),
     "status": Subcommand(
         "psrt.cli.operating.status",
@@ -111,6 +122,8 @@ class LazyGroup(click.Group):
             return None
         where = SUBCOMMANDS[name]
         command: click.Command = getattr(importlib.import_module(where.module), where.attribute)
+        if all(option.name != "debug" for option in command.params):
+            command.params.append(_debug_option())
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -134,6 +147,16 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.help) for name, command in SUBCOMMANDS.items()])
+
+
+def _debug_option() -> click.Option:
+    return click.Option(
+        ["--debug"],
+        is_flag=True,
+        expose_value=False,
+        callback=lambda ctx, option, given: debug() if given else None,
+        help="Print the whole traceback of an error, also that of PSRT_DEBUG=1.",
+    )
 
 
 @click.group(
@@ -164,6 +187,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = psrt.main(list(arguments), prog_name="psrt", standalone_mode=False)
     except PsrtError as error:
+        if is_debugging():
+            traceback.print_exception(error)
         click.echo(error.full_text(), err=True)
         return error.spec.exit_code
     except click.ClickException as error:

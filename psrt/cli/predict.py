@@ -33,8 +33,8 @@ def predict(model: str, files: tuple[str, ...], **flags: Any) -> None:
     """Apply a saved model to data files, a line per example.
 
     MODEL_DIR is a directory written by `--save` of psrt trainer and psrt launch, or by
-    save_inference_model. FILES hold MultiSlot lines as in training, plain or compressed, or the
-    format of [data] in --job; labels are skipped. Use --slots for files without labels, or with
+    save_inference_model. FILES have the format of the training files, plain or compressed, or
+    that of [data] in --job; labels are skipped. Use --slots for files without labels, or with
     slots in another order. `-` is the standard input, for --out the standard output.
     """
     settings = load(PredictConfig, flags=flags).config

@@ -1,6 +1,7 @@
 """Results of commands on the standard output: all of a text is written, or the command fails.
 
-Progress and notes about written files may get lost; they use `click.echo`.
+Progress and notes about written files may get lost; they use `click.echo`, or
+`psrt.core.process.note` where work goes on that is worth more than its progress.
 """
 
 from __future__ import annotations

@@ -18,12 +18,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from psrt.config.load import environment, export, load
+from psrt.config.load import environment, export, is_debugging, load
 from psrt.config.overrides import GivenValue
 from psrt.config.sections import TrainerConfig
 from psrt.config.settings import Setting, settings_of
 from psrt.core import log
 from psrt.core.errors import ConfigError, PsrtError
+from psrt.core.process import shortened
 from psrt.core.service_manager import reporter_for
 from psrt.observe.traces import traces
 
@@ -120,7 +121,9 @@ def _run(path: str) -> int:
         _set_last_value(error)
         if not isinstance(error, Exception):
             raise
-        traceback.print_exception(error.with_traceback(_of_script(error, path)))
+        trace = _of_script(error, path)
+        short = trace if is_debugging() else shortened(error, trace)
+        traceback.print_exception(error.with_traceback(short))
         return error.spec.exit_code if isinstance(error, PsrtError) else 1
     return 0
 

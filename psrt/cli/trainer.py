@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from psrt.cli import results
 from psrt.cli.options import job_options, options_of
 from psrt.cli.script import SUFFIX, run_script
 from psrt.cli.service import reporter_of
@@ -17,7 +18,7 @@ from psrt.config import roles
 from psrt.config.load import environment, load, load_job
 from psrt.config.sections import TrainerConfig
 from psrt.core import log
-from psrt.core.process import write_stacks_on_request
+from psrt.core.process import note, write_stacks_on_request
 from psrt.observe.traces import traces
 
 _EPILOG = """\b
@@ -72,11 +73,11 @@ def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
     if warning := roles.contradiction(environment(), roles.TRAINER):
         logging.getLogger("psrt.cli").warning("%s; the command decides.", warning)
     # Imported here, because numba takes a second to load and a mistake in a flag should not.
-    from psrt.trainer.training import saved_session, session
+    from psrt.trainer.sessions import command, saved_session
 
     if settings.evaluate:
-        return saved_session.test_saved(settings, job, click.echo)
+        return saved_session.test_saved(settings, job, results.write)
     every, trainer = settings.trace_every, settings.trainer_id
     traced = traces("trainer", every > 0, environment(), every, job=job.name, trainer=trainer)
     with traced, reporter_of("trainer", role, settings, read) as reporter:
-        return session.train(settings, job, click.echo, reporter)
+        return command.train(settings, job, note, reporter)

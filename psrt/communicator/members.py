@@ -13,20 +13,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from psrt.core.errors import from_code
-from psrt.rpc.methods import TRAINED
+from psrt.rpc.methods import ENDS_EARLY, TRAINED
 
 
 @dataclass(frozen=True)
 class Members:
     """State of the job on a pserver: state and presence per trainer, and a count of updates.
 
-    `trained` are the trainers that have declared their last push.
+    `trained` are the trainers that have declared their last push. The job `ends_early` once trainer
+    0 has decided it.
     """
 
     states: Sequence[str]
     updates: int
     presence: Sequence[str] = ()
     trained: frozenset[int] = frozenset()
+    ends_early: bool = False
 
     def running(self, me: int) -> list[int]:
         """Trainers other than `me` that may still push."""
@@ -64,6 +66,7 @@ def members_of(status: str | dict[str, Any]) -> Members:
         known["round"] + known["global_step"],
         [str(trainer.get("presence", "unknown")) for trainer in trainers],
         frozenset(t for t, reached in enumerate(clocks.get(TRAINED, [])) if reached),
+        any(clocks.get(ENDS_EARLY, [])),
     )
 
 

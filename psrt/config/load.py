@@ -27,6 +27,7 @@ from psrt.config.sections import (
     JobConfig,
     PartitionConfig,
     TrainerConfig,
+    ValidationConfig,
     communication,
     tables,
 )
@@ -51,6 +52,19 @@ class Loaded(Generic[T]):
 def environment() -> dict[str, str]:
     """Return a copy of this process's environment, with flags and the arguments of `psrt.init`."""
     return overrides.OVERRIDES.environment(os.environ)
+
+
+DEBUG = "PSRT_DEBUG"
+
+
+def is_debugging() -> bool:
+    """Return True if tracebacks are to have all frames: --debug of a command, or PSRT_DEBUG."""
+    return os.environ.get(DEBUG, "0") not in ("", "0")
+
+
+def debug() -> None:
+    """Keep all frames of tracebacks from now on, in this process and its children."""
+    os.environ[DEBUG] = "1"
 
 
 def export(flags: Mapping[str, GivenValue]) -> None:
@@ -109,6 +123,9 @@ def load_job(file: str, *, environ: Mapping[str, str] | None = None) -> Loaded[J
     partition = _fill(
         PartitionConfig, settings_of("partition", PartitionConfig), toml, variables, {}
     )
+    validation = _fill(
+        ValidationConfig, settings_of("validation", ValidationConfig), toml, variables, {}
+    )
     mode, wire = _communication(toml, variables), _wire(toml, variables)
     config = JobConfig(
         name=job.config.name or Path(file).stem,
@@ -124,12 +141,13 @@ def load_job(file: str, *, environ: Mapping[str, str] | None = None) -> Loaded[J
         communication=mode.config,
         wire=wire.config,
         partition=partition.config,
+        validation=validation.config,
         tables=tables.read(file, toml.values(tables.SECTION)),
         path=str(Path(file).resolve()),
     )
     _check_program(config, file)
     origins = job.origins | data.origins | partition.origins | mode.origins | wire.origins
-    origins |= dict.fromkeys(tables.values_of(config.tables), file)
+    origins |= validation.origins | dict.fromkeys(tables.values_of(config.tables), file)
     return Loaded(config, origins)
 
 

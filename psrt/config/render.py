@@ -74,14 +74,15 @@ _TABLES = """\
 
 _DATA_COLUMNS = """\
 [data.columns]
-# Which columns feed which slot, for formats csv, parquet and arrow; each slot takes the column of
-# its own name unless it is named here. Examples:
+# Which columns feed which slot, for formats csv, pairs, parquet and arrow; each slot takes the
+# column of its own name unless it is named here. Examples:
 # click = "label"
 # dense = { columns = ["I1", "I2"], scale = "log", missing = 0 }
 # tags = { column = 7, kind = "text", separator = "|" }
 
 [data.options]
-# Of a format. csv: delimiter, header, quote, names; libsvm: labels. Examples:
+# Of a format. csv: delimiter, header, quote, names; libsvm: labels; pairs: delimiter, order;
+# criteo: label. Examples:
 # delimiter = "\\t"
 # header = false
 """
@@ -165,5 +166,6 @@ def job_values(job: JobConfig) -> dict[str, Any]:
         f"{communication.SECTION}.{communication.WIRE_TABLES}": dict(job.wire.tables),
         **mode,
         **section_values("partition", job.partition),
+        **section_values("validation", job.validation),
         **tables.values_of(job.tables),
     }

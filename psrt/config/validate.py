@@ -21,7 +21,7 @@ from psrt.core.specs import MODES
 
 _PREFIX = "PSRT_"
 _OTHERS = re.compile(
-    r"PSRT_(HOME|CONFIG|JOB_PARAMS|FAILPOINT|BENCH_.*|PORT|(.+_)?PORT_\d+_(TCP|UDP|SCTP).*|(.+_)?SERVICE_(HOST|PORT.*))"
+    r"PSRT_(HOME|CONFIG|DEBUG|JOB_PARAMS|FAILPOINT|BENCH_.*|PORT|(.+_)?PORT_\d+_(TCP|UDP|SCTP).*|(.+_)?SERVICE_(HOST|PORT.*))"
 )
 """Installation path, file of a host, arguments of `build()`, failpoints, variables of benchmarks
 and of Kubernetes."""

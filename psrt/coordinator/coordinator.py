@@ -53,6 +53,7 @@ class CutCoordinator:
     ) -> None:
         self.newest = newest
         self.complete = complete
+        self._first, self._all_complete = complete, {complete}
         self._endpoints = tuple(endpoints)
         self._schedule, self._timeout_s, self._steps = schedule, timeout_s, steps
         self._proposal: _Proposal | None = None
@@ -146,6 +147,7 @@ class CutCoordinator:
         assert proposal is not None, "a proposed cut is committed"
         assert proposal.number == number, "only the proposed cut is committed"
         self._proposal, self.complete = None, number
+        self._all_complete.add(number)
         return [Done(call, number) for call in self._take_waiting(proposal)]
 
     def failed(self, number: int, why: str) -> list[CutInstruction]:
@@ -256,9 +258,15 @@ class CutCoordinator:
         return [*proposal.reports, *self._take_requests(), *change]
 
     def _done_before(self, number: int, call: Caller) -> Done:
-        """The answer to a report that was repeated or late."""
-        if number == self.complete:
+        """The answer to a report that was repeated or late: whoever is told that a cut was given up
+        deletes its part.
+
+        Number 0 stands for an end that is unknown: a former coordinator had the cut.
+        """
+        if number in self._all_complete:
             return Done(call, number)
+        if number < self._first:
+            return Done(call, 0)
         return Done(call, number, _given_up(number, "it is no longer under way"))
 
 

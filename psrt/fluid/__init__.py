@@ -7,13 +7,14 @@ that shares its name with one of psrt's is called `Fluid…` here, with Fluid's 
 reading order:
 
     names            missing · unique_name · variable · places, in a sub-room; core
-    programs         framework · param_attr · entry_attr
+    programs         block · framework · param_attr · entry_attr
     declarations     clip · regularizer · initializer · optimizer · backward
     layers           adapting (psrt's layers under Fluid's signatures) · layers · nets
+    files            formats: PaddlePaddle's own files
     running          scopes, values, runs and saved files, in a sub-room; compiler · data_feeder
                      parallel_executor · reader · executor · profiler · dygraph (refuses)
     clusters         transpiler · communicator (refuses)
-    data and files   dataset · io · metrics
+    data and files   dataset · io · metrics · average · lod_tensor
     fleet            incubate · distributed
     other programs   paddle: psrt in PaddlePaddle's place · __main__
 
@@ -39,6 +40,7 @@ from psrt.fluid import (
 )
 from psrt.fluid.adapting import input_data as data
 from psrt.fluid.adapting import lookup as embedding
+from psrt.fluid.backward import gradients
 from psrt.fluid.core import is_compiled_with_cuda
 from psrt.fluid.framework import (
     Program,
@@ -96,6 +98,7 @@ _LATER = {
 """Name → its file, loaded on first use."""
 
 _ROOMS = (
+    "average",
     "communicator",
     "compiler",
     "data_feeder",
@@ -105,6 +108,7 @@ _ROOMS = (
     "executor",
     "incubate",
     "io",
+    "lod_tensor",
     "metrics",
     "nets",
     "parallel_executor",
@@ -139,6 +143,7 @@ __all__ = [
     "entry_attr",
     "framework",
     "get_flags",
+    "gradients",
     "in_dygraph_mode",
     "initializer",
     "is_compiled_with_cuda",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from psrt.core.errors import ProgramError
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import Variable
 from psrt.fluid.optimizer import Names, ParamsGrads, freeze
 from psrt.graph import backward as _psrt
+from psrt.graph import layers
 
 
 def append_backward(
@@ -24,4 +28,28 @@ def append_backward(
     return [(program.variable(name), program.variable(g)) for name, g in made.items()]
 
 
-__all__ = ["append_backward"]
+def gradients(
+    targets: Variable | Sequence[Variable],
+    inputs: Variable | Sequence[Variable],
+    target_gradients: None = None,
+    no_grad_set: Names | None = None,
+) -> list[Variable | None]:
+    """Append the gradient ops of the sum of `targets`; returns that of each of `inputs`.
+
+    None stands for an input that no target depends on. `inputs` are any float vars, data too.
+    Raises `ProgramError` for `target_gradients`, and for gradients that the program has already.
+    """
+    if target_gradients is not None:
+        raise ProgramError("fluid.gradients was given target_gradients; psrt sums the targets.")
+    listed = [targets] if isinstance(targets, Variable) else list(targets)
+    wanted = [inputs] if isinstance(inputs, Variable) else list(inputs)
+    program = listed[0].program
+    assert isinstance(program, FluidProgram)
+    sums = [program.call(layers.reduce_sum, target) for target in listed]
+    total = sums[0] if len(sums) == 1 else program.call(layers.sums, sums)
+    made = _psrt.append_gradients(program.graph, total.var, [var.var.name for var in wanted])
+    found = [made.get(var.var.name) for var in wanted]
+    return [None if name is None else program.variable(name) for name in found]
+
+
+__all__ = ["append_backward", "gradients"]

@@ -8,16 +8,17 @@ the scope with the initial values of every registered program. Both defaults bel
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from psrt.core.errors import ProgramError
 from psrt.core.hints import did_you_mean
+from psrt.fluid.block import FluidBlock, FluidOperator
 from psrt.fluid.names import FluidParameter, Variable, unique_name, unwrapped
 from psrt.graph.builder import Builder
-from psrt.graph.program import Op, Var
 from psrt.graph.program import Program as Graph
+from psrt.graph.program import Var
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +38,8 @@ class FluidProgram:
     call to which may take `call_timeout_s` seconds. `loaders` supply what a run is not fed;
     `rows_from` supplies rows of tables that are in no scope. `tensors` are names without a var of
     their own, of a dtype, which stand for the var that was assigned to them last. `serve_settings`
-    are those of the pserver that it is. `origin` is the program it was cloned from.
+    are those of the pserver that it is. `guards` are the conditions of the branches that ops are
+    written into. `origin` is the program it was cloned from.
     """
 
     def __init__(self, graph: Graph | None = None) -> None:
@@ -53,6 +55,7 @@ class FluidProgram:
         self.loaders: list[Any] = []
         self.rows_from: Any = None
         self.tensors: dict[str, str] = {}
+        self.guards: list[Variable] = []
         self._newest: dict[str, str] = {}
         self.serve_settings: dict[str, str] = {}
         self._variables: dict[str, Variable] = {}
@@ -144,6 +147,19 @@ class FluidProgram:
     def __str__(self) -> str:
         return self.to_string()
 
+    @property
+    def desc(self) -> ProgramBytes:
+        """The program as bytes: `desc.serialize_to_string()`."""
+        return ProgramBytes(self)
+
+    @staticmethod
+    def parse_from_string(binary_str: bytes) -> FluidProgram:
+        """Return the program of these bytes; raises `ProgramError` for others."""
+        try:
+            return FluidProgram(Graph.from_text(binary_str.decode()))
+        except UnicodeDecodeError as error:
+            raise ProgramError("Program.parse_from_string was given no program.") from error
+
     # --- writing ---
 
     @contextmanager
@@ -184,41 +200,21 @@ class FluidProgram:
         return value
 
 
+class ProgramBytes:
+    """A program as bytes, which `Program.parse_from_string` reads."""
+
+    def __init__(self, program: FluidProgram) -> None:
+        self._program = program
+
+    def serialize_to_string(self) -> bytes:
+        """Return the program's text in UTF-8."""
+        return self._program.graph.to_text().encode()
+
+
 Program = FluidProgram  # its name in PaddlePaddle
 
 
-class FluidBlock:
-    """Fluid's `Block`, the only one of a program: its vars and ops."""
-
-    idx = 0
-
-    def __init__(self, program: FluidProgram) -> None:
-        self.program = program
-
-    @property
-    def ops(self) -> Sequence[Op]:
-        """The ops in the order they run."""
-        return tuple(self.program.graph.ops)
-
-    @property
-    def vars(self) -> dict[str, Variable]:
-        """The variables by name."""
-        return {variable.name: variable for variable in self.program.list_vars()}
-
-    def var(self, name: str) -> Variable:
-        """Return the var of this name; raises `ProgramError` naming the nearest."""
-        return self.program.variable(name)
-
-    def has_var(self, name: str) -> bool:
-        """Return whether the program has a var of this name."""
-        return name in self.program.graph.vars or name in self.program.tensors
-
-    def all_parameters(self) -> list[Variable]:
-        """Return the parameters in order of declaration."""
-        return self.program.all_parameters()
-
-
-Block = FluidBlock  # its name in PaddlePaddle
+Block, Operator = FluidBlock, FluidOperator  # their names in PaddlePaddle
 
 
 @dataclasses.dataclass

@@ -19,7 +19,10 @@ from psrt.fluid.adapting import (
     Layer,
     adapted,
     bare,
+    branches,
+    composed,
     learning_rates,
+    loops,
     readers,
     signature_like,
     signatures,
@@ -35,7 +38,7 @@ def _layers() -> dict[str, Layer]:
     for name in (ALIKE + OWN).split():
         found[name] = signature_like(getattr(psrt_layers, name))
     made = {name: adapted(name, like, getattr(psrt_layers, name)) for name, like in found.items()}
-    for room in (written_layers, tensors, readers, learning_rates):
+    for room in (written_layers, tensors, branches, loops, composed, readers, learning_rates):
         made |= {name: getattr(room, name) for name in room.__all__}
     return dict(sorted(made.items()))
 

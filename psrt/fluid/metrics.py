@@ -69,4 +69,66 @@ class Auc:
         return float((negatives * above).sum() / pairs)
 
 
-__all__ = ["Accuracy", "Auc"]
+class _OfClassOne:
+    """Counts of predictions of class 1, which are probabilities from 0.5 on."""
+
+    def __init__(self, name: str | None = None) -> None:
+        self.name = name
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all updates."""
+        self._right = self._predicted = self._positive = 0
+
+    def update(self, preds: Any, labels: Any) -> None:
+        """Count probabilities `preds` (n, 1) and as many `labels` 0 or 1."""
+        predicted = np.rint(np.asarray(preds).reshape(-1)) == 1
+        positive = np.asarray(labels).reshape(-1) == 1
+        self._right += int((predicted & positive).sum())
+        self._predicted += int(predicted.sum())
+        self._positive += int(positive.sum())
+
+
+class Precision(_OfClassOne):
+    """Share of right ones among the predictions of class 1."""
+
+    def eval(self) -> float:
+        """Return the share; 0 without a prediction of class 1."""
+        return self._right / self._predicted if self._predicted else 0.0
+
+
+class Recall(_OfClassOne):
+    """Share of examples of class 1 that were predicted so."""
+
+    def eval(self) -> float:
+        """Return the share; 0 without an example of class 1."""
+        return self._right / self._positive if self._positive else 0.0
+
+
+class CompositeMetric:
+    """Several metrics of the same predictions."""
+
+    def __init__(self, name: str | None = None) -> None:
+        self.name = name
+        self._metrics: list[Any] = []
+
+    def add_metric(self, metric: Any) -> None:
+        """Add a metric with `update`, `eval` and `reset`."""
+        self._metrics.append(metric)
+
+    def reset(self) -> None:
+        """Forget all updates."""
+        for metric in self._metrics:
+            metric.reset()
+
+    def update(self, preds: Any, labels: Any) -> None:
+        """Update each metric."""
+        for metric in self._metrics:
+            metric.update(preds, labels)
+
+    def eval(self) -> list[Any]:
+        """Return the value of each metric."""
+        return [metric.eval() for metric in self._metrics]
+
+
+__all__ = ["Accuracy", "Auc", "CompositeMetric", "Precision", "Recall"]

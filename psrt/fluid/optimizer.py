@@ -17,6 +17,7 @@ from psrt.core.specs import LearningRate
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import Variable, missing
 from psrt.graph import optimizer as _psrt
+from psrt.graph.backward import append_backward
 from psrt.graph.clip import Clip
 from psrt.graph.declaration import Declaration
 from psrt.graph.program import Op
@@ -56,6 +57,44 @@ class Optimizer:
         updates = [op for op in program.graph.ops if op.role == "optimize"]
         gradients = [(program.variable(p), program.variable(g)) for p, g in made.items()]
         return updates, gradients
+
+    def backward(
+        self,
+        loss: Variable,
+        startup_program: FluidProgram | None = None,
+        parameter_list: Names | None = None,
+        no_grad_set: Names | None = None,
+        callbacks: object = None,
+    ) -> ParamsGrads:
+        """Append backward to the program of `loss`; returns (parameter, gradient) pairs.
+
+        Arguments and errors are those of `minimize`; `callbacks` has no effect.
+        """
+        program = loss.program
+        assert isinstance(program, FluidProgram)
+        freeze(program, parameter_list or self._parameters, no_grad_set)
+        with program.written_into():
+            made = append_backward(program.graph, loss.var)
+        return [(program.variable(name), program.variable(g)) for name, g in made.items()]
+
+    def apply_gradients(self, params_grads: ParamsGrads) -> Sequence[Op]:
+        """Append clipping, regularisation and updates of what `backward` returned.
+
+        Returns the update ops.
+        """
+        if not params_grads:
+            raise ProgramError("apply_gradients was given no parameter.")
+        program = params_grads[0][0].program
+        assert isinstance(program, FluidProgram)
+        with program.written_into():
+            self.declaration.apply([parameter.name for parameter, _ in params_grads])
+        return [op for op in program.graph.ops if op.role == "optimize"]
+
+    def apply_optimize(
+        self, loss: Variable, startup_program: FluidProgram | None, params_grads: ParamsGrads
+    ) -> Sequence[Op]:
+        """Do what `apply_gradients` does; the first arguments have no effect."""
+        return self.apply_gradients(params_grads)
 
 
 def freeze(program: FluidProgram, trained: Names | None, frozen: Names | None) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from psrt.core.errors import ProgramError
@@ -42,15 +43,26 @@ def append_backward(program: Program, loss: Var) -> dict[str, str]:
     return {name: gradient_name(name) for name in backward.trained}
 
 
+def append_gradients(program: Program, target: Var, of: Sequence[str]) -> dict[str, str]:
+    """Append the gradient ops of the scalar `target` with respect to the vars `of`.
+
+    Returns the gradient var of each that `target` depends on.
+    """
+    backward = _Backward(program, target.name, of)
+    backward.run()
+    return {name: gradient_name(name) for name in backward.trained}
+
+
 def loss_gradients(program: Program) -> list[str]:
     """Return the vars that backward begins with, one for each loss."""
     begin = (op for op in program.ops if op.role == "backward" and op.type in _STARTS)
     return [name for op in begin for name in op.writes()]
 
 
-def vars_that_need_gradients(program: Program) -> set[str]:
-    """Return trainable parameters and all floats computed from them by ops with a rule."""
-    needed = {p.name for p in program.parameters.values() if p.trainable}
+def vars_that_need_gradients(program: Program, of: Iterable[str] | None = None) -> set[str]:
+    """Return vars `of`, or trainable parameters, and all floats computed from them by a rule."""
+    trainable = (p.name for p in program.parameters.values() if p.trainable)
+    needed = set(trainable if of is None else of)
     for op in program.ops:
         rule = RULES.get(op.type)
         if rule is None:
@@ -68,16 +80,16 @@ class _Backward:
     that are still to come, `parts[var]` holds the gradient vars that came and are not added yet.
     """
 
-    def __init__(self, program: Program, loss: str) -> None:
+    def __init__(self, program: Program, loss: str, of: Sequence[str] | None = None) -> None:
         self.program = program
         self.loss = loss
-        self.needed = vars_that_need_gradients(program)
+        self.needed = vars_that_need_gradients(program, of)
+        self.roots = list(program.parameters) if of is None else list(of)
         self.missing: Counter[str] = Counter({loss: 1})
         self.made: Counter[str] = Counter()
         self.parts: defaultdict[str, list[str]] = defaultdict(list)
         self.active = self._find_active()
-        names = [p.name for p in program.parameters.values() if p.trainable]
-        self.trained = [name for name in names if name in self.missing]
+        self.trained = [n for n in self.roots if n in self.needed and n in self.missing]
         self._check_is_first()
 
     def _find_active(self) -> list[Op]:
@@ -126,7 +138,7 @@ class _Backward:
         self._append(self.active[0], _START, {"x": (self.loss,)}, {"out": (self.loss,)})
         for op in self.active:
             self.differentiate(op)
-        for name in self.program.parameters:
+        for name in self.roots:
             self._add_up(name, self.active[-1])
 
     def differentiate(self, op: Op) -> None:

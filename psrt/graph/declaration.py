@@ -8,6 +8,7 @@ makes the pservers' tables from these.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -44,9 +45,17 @@ class Declaration:
         program, for a loss that is no scalar or depends on no trainable parameter, and for a
         parameter another loss trains; `ConfigError` for an unusable clip or regularizer.
         """
+        program = current_builder("minimize").program
+        return self.apply(list(append_backward(program, loss)))
+
+    def apply(self, names: Sequence[str]) -> dict[str, str]:
+        """Clip, regularise and update the parameters `names`, which have gradients.
+
+        Returns the gradient var that each update reads, by parameter name. Raises `ConfigError` for
+        an unusable clip or regularizer.
+        """
         builder = current_builder("minimize")
         program = builder.program
-        names = list(append_backward(program, loss))
         params = {name: builder.declared.get(name, Param()) for name in names}
         append_clipping(program, {n: params[n].clip or self.grad_clip for n in names})
         decays = {n: params[n].regularizer or self.regularization for n in names}

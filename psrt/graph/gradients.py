@@ -54,6 +54,7 @@ RULES: dict[str, GradientRule] = {
     "elementwise_max": GradientRule("x y", "x y"),  # d where x > y, d elsewhere
     "elementwise_min": GradientRule("x y", "x y"),  # d where x < y, d elsewhere
     "elementwise_pow": GradientRule("x y", "x y out"),  # d y x^(y − 1), d out ln x
+    "where": GradientRule("x y", "condition"),  # d where condition, and elsewhere
     "relu": GradientRule("x", "out"),  # d where out > 0
     "sigmoid": GradientRule("x", "out"),  # d out (1 − out)
     "tanh": GradientRule("x", "out"),  # d (1 − out²)
@@ -112,6 +113,7 @@ RULES: dict[str, GradientRule] = {
     # back through time: derivatives of the formulas in psrt.graph.ops.recurrences
     "lstm": GradientRule("input weight bias h_0 c_0", "input weight bias h_0 c_0 out gates"),
     "gru": GradientRule("input weight bias h_0", "input weight bias h_0 out gates"),
+    "recurrence": GradientRule("x", "x out"),  # by the backward of the step, last element first
     "cos_sim": GradientRule("x y", "x y out"),  # d (y / |x||y| − out x / |x|²), and so for y
     "fm_interaction": GradientRule("input", "input sums"),  # d (Σ v − v)
     "sigmoid_cross_entropy_with_logits": GradientRule("x", "x label"),  # d (sigmoid(x) − label)

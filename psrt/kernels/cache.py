@@ -33,7 +33,10 @@ from numba.core import caching
 
 log = logging.getLogger(__name__)
 
-UNUSABLE = (EOFError, pickle.UnpicklingError, OSError)
+_UNPICKLING = (AttributeError, ImportError, IndexError, KeyError, TypeError, ValueError)
+UNUSABLE = (EOFError, pickle.UnpicklingError, OSError, *_UNPICKLING)
+"""Errors of an entry that was cut off or overwritten; pickle raises almost any for the latter."""
+
 LOCK_TIMEOUT_S = 120.0
 _POLL_S = 0.01
 

@@ -16,11 +16,12 @@ from psrt.core.errors import ConfigError, PsrtError
 from psrt.launch import report, run_directory
 from psrt.launch.cluster import Cluster, Say
 from psrt.launch.engines import TABLE, EngineKind
-from psrt.launch.outputs import check_report, make_directory, write_report
+from psrt.launch.outputs import check_report, make_directory, write_report, write_text
 from psrt.launch.plan import PSRT, RECOVER, Plan, check_restarts
+from psrt.launch.plan_text import commands_text
 from psrt.launch.supervise import Supervisor
 
-REPORT = "report.json"
+REPORT, PLAN = "report.json", "plan.txt"
 
 
 def run(
@@ -98,6 +99,7 @@ def _cluster(kind: EngineKind, plan: Plan, job: JobConfig, clock: Clock, say: Sa
 def _train(cluster: Cluster, plan: Plan, say: Say) -> None:
     config = plan.config
     if cluster.wait_open(config.ready_timeout_s):
+        write_text(config.log_dir, PLAN, commands_text(plan, cluster.host_of))
         cluster.start(plan.pservers(cluster.host_of))
         say(f"started {config.pservers} pservers; logs are in {config.log_dir}")
     endpoints = cluster.wait_ready(config.ready_timeout_s)

@@ -51,6 +51,14 @@ def write_report(path: str, report: dict[str, Any]) -> None:
         raise whole_file.unwritable(path, "--report", error) from error
 
 
+def write_text(directory: str, name: str, text: str) -> None:
+    """Write a file into the directory of a launch; raises `ConfigError`."""
+    try:
+        whole_file.write(Path(directory) / name, text + "\n")
+    except OSError as error:
+        raise whole_file.unwritable(directory, "--log-dir", error) from error
+
+
 class LineSplitter:
     """Splits a stream of bytes into lines."""
 

@@ -131,6 +131,8 @@ class Plan:
         arguments += ["--cpu-threads", str(self._trainer.cpu_threads)]
         arguments += ["--cpu-num", str(self._trainer.cpu_num), "--report", str(report)]
         arguments += ["--save", self._here(self.config.save)] if self.config.save else []
+        if self.config.on == "local":
+            arguments += ["--curves", str(self._path(child, ".curves.jsonl"))]
         arguments += self._warm_start()
         arguments += ["--profile", self._profile_of(index)] if self._trainer.profile else []
         arguments += self._metrics_of(child)

@@ -42,6 +42,7 @@ UNKNOWN = "UNKNOWN"
 """The name of every number that no method has."""
 
 TRAINED = "trained"
+ENDS_EARLY = "ends early"
 """The clock of MEET that reaches 1 after the last push of a trainer, at the first pserver."""
 
 

@@ -97,7 +97,10 @@ class ErrorFacts:
 
 @dataclass(frozen=True)
 class PserverFacts:
-    """STATUS of the pserver at `endpoint`, `at_s` seconds after an arbitrary start."""
+    """STATUS of the pserver at `endpoint`, `at_s` seconds after an arbitrary start.
+
+    `status` is all of it, as the pserver sent it.
+    """
 
     endpoint: str
     at_s: float
@@ -127,6 +130,7 @@ class PserverFacts:
     cuts: CutFacts | None = None
     errors: tuple[ErrorFacts, ...] = ()
     is_durable: bool = False
+    status: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -162,6 +166,7 @@ class PserverFacts:
             cuts=_cuts(status.get("cuts")),
             errors=tuple(map(_error, status.get("errors", ()))),
             is_durable=bool(status.get("is_durable")),
+            status=status,
         )
 
     @property

@@ -9,6 +9,8 @@ In reading order:
     measuring loss, AUC and metrics; progress lines; tests on held-back batches
     models    models on disk, predictions, ONNX files
     observing a running trainer as seen from outside: its pages
-    training  the training step, sessions, connected executors
+    training  the training step, and connected executors
+    validating  tests while training goes on, and what they decide
+    sessions  the trainer command
     fitting   training from Python in one call
 """

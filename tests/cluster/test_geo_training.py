@@ -15,7 +15,7 @@ from psrt.config.sections import TrainerConfig
 from psrt.core import specs
 from psrt.executor.strategies import ReduceStrategy
 from psrt.graph.program import Program
-from psrt.trainer.training import session
+from psrt.trainer.sessions import command
 from psrt.trainer.training.local_parameters import LocalDenseParameters
 from psrt.trainer.training.training_run import WITH_UPDATES
 from tests.cluster.test_train_evaluate import run_trainers
@@ -148,7 +148,7 @@ def test_replicas_of_a_geo_trainer_train_as_those_of_a_trainer_alone(tmp_path: P
     job = write_files(tmp_path, [lines(40 * JOB_BATCH, seed=1)], "geo")
     config, report = load_job(str(job), environ={}).config, tmp_path / "report.json"
     alone = TrainerConfig(local=True, cpu_num=2, report=str(report))
-    assert session.train(alone, config, print) == 0
+    assert command.train(alone, config, print) == 0
 
     (told,) = run_trainers(config, 1, cpu_num=2)
 

@@ -14,8 +14,8 @@ from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.core.errors import ConfigError
 from psrt.kernels import jit
 from psrt.trainer.models.saved_model import SavedModel, load
-from psrt.trainer.training import session
-from psrt.trainer.training.saved_session import test_saved as evaluate_saved
+from psrt.trainer.sessions import command
+from psrt.trainer.sessions.saved_session import test_saved as evaluate_saved
 from tests.cluster.test_train_evaluate import run_trainers
 from tests.support.processes import psrt
 from tests.support.small_job import BATCH, PROGRAM, TABLE, TABLE_ROWS, lines, write_files
@@ -45,7 +45,7 @@ def train_locally(
 ) -> tuple[dict[str, object], SavedModel]:
     model, report = directory / "local-model", directory / "local-report.json"
     settings = TrainerConfig(local=True, cpu_num=cpu_num, save=str(model), report=str(report))
-    assert session.train(settings, config, print) == 0
+    assert command.train(settings, config, print) == 0
     return json.loads(report.read_text()), load(model)
 
 
@@ -119,7 +119,7 @@ def test_negatives_of_a_sparse_table_are_drawn_before_its_rows_are_fetched(tmp_p
         )
         config = load_job(str(job), environ={}).config
         settings = TrainerConfig(local=True, report=str(tmp_path / "report.json"))
-        assert session.train(settings, config, print) == 0
+        assert command.train(settings, config, print) == 0
         losses[distributed] = json.loads((tmp_path / "report.json").read_text())["loss"]
     (clustered,) = run_trainers(config, 1)
 

@@ -10,7 +10,7 @@ import pytest
 
 from psrt.kernels import jit
 from psrt.pserver.process import daemon
-from psrt.trainer.training import session
+from psrt.trainer.sessions import session
 from tests.support.processes import psrt
 from tests.support.small_job import BATCH, TEST_ROWS, lines, write_files
 

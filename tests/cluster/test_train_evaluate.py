@@ -21,10 +21,10 @@ from psrt.pserver.serving.service import PserverService
 from psrt.rpc.server import Server
 from psrt.trainer.inputs import job as jobs
 from psrt.trainer.models.saved_model import load
-from psrt.trainer.training.saved_session import test_saved as evaluate_saved
-from psrt.trainer.training.session import Session
-from psrt.trainer.training.session_parts import cluster_for, run_of
-from psrt.trainer.training.signals import StopSignals
+from psrt.trainer.sessions.saved_session import test_saved as evaluate_saved
+from psrt.trainer.sessions.session import Session
+from psrt.trainer.sessions.session_parts import cluster_for, run_of
+from psrt.trainer.sessions.signals import StopSignals
 from tests.support.small_job import BATCH, TABLE, TABLE_ROWS, lines, write_files
 
 WAIT_S = 60.0

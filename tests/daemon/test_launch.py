@@ -112,6 +112,7 @@ def test_launches_in_one_directory_at_one_time_have_files_of_their_own(
     for run in runs:
         names = {path.name for path in run.iterdir()}
         assert {"report.json", "pserver.1.log", "trainer.0.report.json"} <= names
+        assert "# trainer.1 on 127.0.0.1" in (run / "plan.txt").read_text()
     assert len(runs) == 2
 
 

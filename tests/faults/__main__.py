@@ -12,6 +12,7 @@ import click
 from tests.faults.clocks import compiler, preload
 from tests.faults.disks import can_mount
 from tests.faults.drawing import CARRIERS
+from tests.faults.hosts import can_make
 from tests.faults.ledger_job import MODES
 from tests.faults.report import Totals, line_of
 from tests.faults.rounds_of_seeds import Draw, round_of
@@ -27,6 +28,7 @@ from tests.support.many_seeds import results_of
 @click.option("--pservers-die", is_flag=True, help="Kill and recover pservers in running jobs.")
 @click.option("--all", "both", is_flag=True, help="--pservers-die in every other round.")
 @click.option("--clocks", is_flag=True, help="Move wall clocks by hours; needs a C compiler.")
+@click.option("--hosts", is_flag=True, help="A network for each process; needs root.")
 @click.option("--jobs", type=click.IntRange(1), default=1, help="Rounds at a time.")
 @click.option("--minutes", type=float, help="Begin no round after this time.")
 @click.option("--planted", type=click.Choice(list(MUTATIONS)), help="Run with this planted bug.")
@@ -41,6 +43,7 @@ def main(
     pservers_die: bool,
     both: bool,
     clocks: bool,
+    hosts: bool,
     jobs: int,
     minutes: float | None,
     planted: str | None,
@@ -51,6 +54,8 @@ def main(
     """Run rounds of real clusters under faults; exit 1 if one of them breaks a promise."""
     if clocks and compiler() is None:
         raise click.UsageError("--clocks needs a C compiler, and there is no cc.")
+    if hosts and not can_make():
+        raise click.UsageError("--hosts needs root, and the commands ip and bridge.")
     with tempfile.TemporaryDirectory() as place:
         disks = can_mount(Path(place) / "disk")
         if clocks:
@@ -58,7 +63,7 @@ def main(
         if not disks:
             print("disks have no faults here: this user may not mount one", flush=True)
         die = None if both else pservers_die
-        draw = Draw(mode, carrier, die, disks, planted or "", show, keep, clocks)
+        draw = Draw(mode, carrier, die, disks, planted or "", show, keep, clocks, hosts)
         totals = Totals()
         for outcome, text in results_of(
             partial(round_of, draw), range(seed, seed + rounds), jobs, minutes

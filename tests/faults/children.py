@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from psrt.rpc import access
-from tests.faults import clocks
+from tests.faults import clocks, hosts
 from tests.support.forked import CONTEXT
 
 TOKENS = "LAB_TOKENS"
@@ -112,6 +112,8 @@ def _become(variables: dict[str, str], log: Path, planted: str) -> None:
     os.environ.update(variables)
     if clocks.VARIABLE in variables:
         clocks.follow(variables[clocks.VARIABLE])
+    if hosts.VARIABLE in variables:
+        hosts.enter(variables[hosts.VARIABLE])
     tempfile.tempdir = None
     if planted:
         from tests.sim.mutations import MUTATIONS

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
 
@@ -59,7 +60,7 @@ class Attempt:
         self.place.mkdir(parents=True)
         given = self.round, self.number, self.place, self.disk, self.resume
         self._pservers = Pservers(*given, self.struck)
-        self.pservers = self._pservers.all
+        self.pservers, self._hosts = self._pservers.all, self._pservers.hosts
 
     def run(self) -> None:
         """Run the job to the end of all processes; raises `Broken`."""
@@ -229,10 +230,13 @@ class Attempt:
                 child.is_paused = True
                 child.signal(signal.SIGSTOP)
                 self._after(strike.for_s, lambda: self._resume(child))
+            case Fault.PARTITION if self._hosts is not None:
+                self._hosts.cut_off(strike.name)
+                self._after(strike.for_s, partial(self._hosts.mend, strike.name))
             case Fault.PARTITION if pserver is not None:
                 pserver.proxy.gate.hold(*DIRECTIONS[: 1 + strike.step % 2])
                 self._after(strike.for_s, pserver.proxy.gate.release)
-            case Fault.REPLACE_PSERVER if pserver is not None:
+            case Fault.REPLACE_PSERVER if pserver is not None and not child.was_killed:
                 child.kill()
                 self._after(0.3, lambda: self._replace(pserver))
             case Fault.KILL_ALL:
@@ -303,6 +307,8 @@ class Attempt:
             if child.events is not None:
                 child.events.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        if self._hosts is not None:
+            self._hosts.close()
 
     # --- time ------------------------------------------------------------------------------------
 

@@ -70,7 +70,8 @@ class FaultRound:
     `pservers` are the numbers of pservers of each attempt: a job that did not complete goes on with
     its latest cut, or begins anew. `failpoints` are texts by pserver, of the first attempt, and
     `restore` is that of the second. A keeper starts each trainer again up to `restarts` times.
-    With `moves_clocks` callers prove tokens, which end by the wall clock of a pserver.
+    With `moves_clocks` callers prove tokens, which end by the wall clock of a pserver. With
+    `has_hosts` each process is in a network of its own, and partitions drop packets.
     """
 
     seed: int
@@ -88,6 +89,7 @@ class FaultRound:
     failpoints: tuple[tuple[int, str], ...] = ()
     restore: str = ""
     moves_clocks: bool = False
+    has_hosts: bool = False
 
     def __str__(self) -> str:
         lines = [
@@ -99,6 +101,11 @@ class FaultRound:
         lines += [f"  pserver {number}: PSRT_FAILPOINT={text}" for number, text in self.failpoints]
         lines += [f"  second attempt: PSRT_FAILPOINT={self.restore}"] if self.restore else []
         return "\n".join([*lines, *(f"  {strike}" for strike in self.strikes)])
+
+    def processes(self, attempt: int) -> list[str]:
+        """The names of the processes of an attempt."""
+        trainers = [f"trainer {number}" for number in range(self.trainers)]
+        return [*trainers, *(f"pserver {number}" for number in range(self.pservers[attempt]))]
 
     @property
     def makes_cuts(self) -> bool:
@@ -132,9 +139,13 @@ class FaultRound:
 
     @property
     def delay_s(self) -> float:
-        """The time that all faults together may keep one wait."""
+        """The time that all faults together may keep one wait.
+
+        TCP tries again later and later, up to twice the time that packets are dropped.
+        """
         stops = sum("=stop" in text for _, text in self.failpoints)
-        return stops + sum(s.for_s for s in self.strikes if s.fault in DELAYS)
+        factors = {Fault.PAUSE: 1, Fault.PARTITION: 2 if self.has_hosts else 1}
+        return stops + sum(s.for_s * factors.get(s.fault, 0) for s in self.strikes)
 
 
 def drawn(
@@ -152,7 +163,7 @@ def drawn(
     draw = random.Random(f"round {seed} {mode} {carrier} {pservers_die} {disks}")
     mode, carrier = mode or draw.choice(list(MODES)), carrier or draw.choice(CARRIERS)
     trainers, pservers, steps = draw.randint(1, 3), draw.randint(1, 3), draw.randint(20, 50)
-    cut_every = draw.choice([0, 8, 15, 15]) if mode != "geo" else 0
+    cut_every = draw.choice([0, 8, 15, 15])
     kinds = _kinds(draw, bool(cut_every), pservers_die, disks)
     strikes = tuple(_strike(draw, kind, trainers, pservers, steps) for kind in kinds)
     points = _failpoints(draw, pservers, bool(cut_every))
@@ -178,8 +189,7 @@ def drawn(
 def with_clocks(round: FaultRound) -> FaultRound:
     """The round with jumps of wall clocks, forward and back by hours, besides its other faults."""
     draw = random.Random(f"clocks {round.seed}")
-    names = [f"trainer {n}" for n in range(round.trainers)]
-    names += [f"pserver {n}" for n in range(round.pservers[0])]
+    names = round.processes(0)
     jumps = tuple(
         Strike(
             Fault.CLOCK,
@@ -191,6 +201,24 @@ def with_clocks(round: FaultRound) -> FaultRound:
         for _ in range(draw.randint(2, 6))
     )
     return replace(round, strikes=(*round.strikes, *jumps), moves_clocks=True)
+
+
+def with_hosts(round: FaultRound) -> FaultRound:
+    """The round on hosts of its own, with partitions of any of them besides its other faults."""
+    draw = random.Random(f"hosts {round.seed}")
+    names = round.processes(0)
+    partitions = tuple(
+        Strike(
+            Fault.PARTITION,
+            draw.choice(names),
+            draw.randrange(round.trainers),
+            draw.randrange(round.steps),
+            int(draw.uniform(2, 12)) / 10,
+        )
+        for _ in range(draw.choice([1, 1, 2]))
+    )
+    carrier = "tcp" if round.carrier == "unix" else round.carrier
+    return replace(round, carrier=carrier, strikes=(*round.strikes, *partitions), has_hosts=True)
 
 
 def _kinds(draw: random.Random, makes_cuts: bool, pservers_die: bool, disks: bool) -> list[Fault]:

@@ -89,8 +89,8 @@ class Gate:
 class FaultProxy:
     """The doors of one gate; `close` ends all connections and threads."""
 
-    def __init__(self, gate: Gate) -> None:
-        self.gate = gate
+    def __init__(self, gate: Gate, address: str = "127.0.0.1") -> None:
+        self.gate, self._address = gate, address
         self._listeners: list[socket.socket] = []
         self._pairs: list[_Pair] = []
         self._threads: list[threading.Thread] = []
@@ -99,9 +99,9 @@ class FaultProxy:
 
     def tcp_door(self, target: Callable[[], str]) -> str:
         """Listen on a free port for connections to `target()`, a `host:port`."""
-        listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        listener = socket.create_server((self._address, 0), backlog=64)
         self._serve(listener, lambda: _connected(target()))
-        return f"127.0.0.1:{listener.getsockname()[1]}"
+        return f"{self._address}:{listener.getsockname()[1]}"
 
     def unix_door(self, target: str, path: Path) -> str:
         """Listen at `path` for connections to the Unix socket `target`."""

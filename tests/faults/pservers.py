@@ -20,6 +20,7 @@ from tests.faults.children import TOKENS, Child, start_pserver
 from tests.faults.disks import CutsDisk
 from tests.faults.doors import write_doors
 from tests.faults.drawing import WAIT_S, FaultRound
+from tests.faults.hosts import HUB, VARIABLE, Hosts
 from tests.faults.limits import READY_S, Broken, check_in_time
 from tests.faults.proxy import FaultProxy, Gate
 
@@ -60,9 +61,11 @@ class Pservers:
         self._round, self._number, self._place = round, number, place
         self._disk, self._resume, self._struck = disk, resume, struck
         self._doors: dict[str, str] = {}
+        self.hosts = Hosts(round.processes(number)) if round.has_hosts else None
+        address = HUB if round.has_hosts else "127.0.0.1"
         self.dumps: dict[int, Path] = {}
         self.all = [
-            Pserver(i, FaultProxy(self._gate(i)), self._place / f"pserver.{i}")
+            Pserver(i, FaultProxy(self._gate(i), address), self._place / f"pserver.{i}")
             for i in range(round.pservers[number])
         ]
 
@@ -82,6 +85,9 @@ class Pservers:
         flags += ("--ready-file", str(ready), "--wait-timeout-s", str(WAIT_S))
         flags += ("--unix-dir", "off") if self._round.carrier != "unix" else ()
         flags += ("--token-file", token_of(self._place)) if self._round.moves_clocks else ()
+        if self.hosts is not None:
+            address = self.hosts.address_of(f"pserver {pserver.number}")
+            flags += ("--host", address, "--insecure")
         if self._round.makes_cuts:
             flags += ("--checkpoint-dir", str(self._disk.path), "--checkpoint-keep", "50")
             flags += ("--checkpoint-every-steps", str(self._round.cut_every))
@@ -106,6 +112,8 @@ class Pservers:
         variables = {"TMPDIR": str(self._place.parent / "tmp")}
         if self._round.moves_clocks:
             variables |= {clocks.VARIABLE: str(self.clock_of(name)), TOKENS: token_of(self._place)}
+        if self.hosts is not None:
+            variables |= {VARIABLE: self.hosts.namespace_of(name)}
         return variables
 
     def clock_of(self, name: str) -> Path:

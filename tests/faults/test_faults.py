@@ -21,6 +21,7 @@ from tests.faults.children import plant
 from tests.faults.clocks import compiler
 from tests.faults.disks import CutsDisk, can_mount
 from tests.faults.drawing import CARRIERS, Fault, FaultRound, Strike, drawn, with_clocks
+from tests.faults.hosts import can_make
 from tests.faults.ledger_job import MODES, SMALL
 from tests.faults.report import failure_of, line_of
 from tests.faults.rounds import Outcome, remove, run
@@ -34,6 +35,9 @@ SEEDS = (1015, 1079, 1151, 1158, 1160, 1183)
 
 MOVED_CLOCKS = (7001, 7003)
 """Rounds of `--clocks`, over a Unix socket with cuts and over grpc."""
+
+CUT_OFF = 1
+"""A round of `--hosts`: a trainer is cut off."""
 
 CALM = FaultRound(
     *(1, "async", "tcp", (1, 1, 1)),
@@ -163,6 +167,15 @@ def test_a_pserver_that_is_killed_ends_the_job_with_named_errors() -> None:
     ends = outcome.ends[0]
     assert ends["pserver 0"] == "killed"
     assert all(ends[f"trainer {n}"].startswith("UNAVAILABLE: ") for n in range(2))
+
+
+@pytest.mark.skipif(not can_make(), reason="this user may not make network namespaces")
+def test_hosts_that_are_cut_off_break_no_promise() -> None:
+    """In processes of their own: the lab moves to another network."""
+    ran = _lab("--rounds", "1", "--seed", str(CUT_OFF), "--hosts", "--show")
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "cannot be reached for a while" in ran.stdout.partition("what struck:")[2]
 
 
 @pytest.mark.skipif(compiler() is None, reason="no C compiler is here: clocks cannot be moved")

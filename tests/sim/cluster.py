@@ -97,7 +97,7 @@ class SimCluster:
         self.replicas: list[tuple[dict[str, np.ndarray], OwnByHand]] = []
         self.network = Network(self.world, dict(scenario.links), scenario.carrier)
         self.ledger = Ledger(len(scenario.steps))
-        self._stopping: set[int] = set()
+        self.stopping: set[int] = set()
         self.trained_s = math.inf  # when all trainers had begun to stop
         self.disk = SimulatedDisk(scenario.seed)
         self.disk.failing_syncs = set(scenario.failing_syncs)
@@ -266,7 +266,7 @@ class SimCluster:
         return all(self.ends.get(f"pserver {n}") == "completed" for n in range(len(self.pservers)))
 
     def _end_after_job(self, number: int) -> str:
-        has_trained = number in self._stopping  # its COMPLETE was the last that it sent
+        has_trained = number in self.stopping  # its COMPLETE was the last that it sent
         return "completed" if has_trained else "the job ended without it"
 
     def _trainer_ended(self, trainer: SimTrainer, process: Process) -> None:
@@ -282,8 +282,8 @@ class SimCluster:
 
     def stops(self, number: int) -> None:
         """A trainer begins to stop: it trains no more."""
-        self._stopping.add(number)
-        if len(self._stopping) == len(self.trainers):
+        self.stopping.add(number)
+        if len(self.stopping) == len(self.trainers):
             self.trained_s = min(self.trained_s, self.world.now)
 
     def _end_of(self, number: int, first: int) -> str:

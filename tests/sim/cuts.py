@@ -5,12 +5,8 @@ Cuts are restored through the chains that they form; the newest one is merged an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from psrt.communicator.geo.geo_state import RestoredState
-from psrt.communicator.requests import StatePage
 from psrt.core import specs
 from psrt.core.errors import PsrtError
 from psrt.pserver.checkpoints import SavedCut, compact, complete_cuts, find_cut
@@ -18,8 +14,9 @@ from psrt.pserver.checkpoints.saved_cut import Record
 from psrt.pserver.frozen import Meta
 from psrt.pserver.tables import TableRegistry
 from psrt.storage.directory import Directory
-from tests.sim.ledger import PLAN, SHARED, UNIT, described, once_applied, row_of
-from tests.support.geo import OwnByHand, with_add
+from tests.sim.ledger import PLAN, SHARED, UNIT, described, once_applied, row_of, step_of
+from tests.support.geo import with_add
+from tests.support.geo_cuts import residuals_in
 
 COMPLETED, LOST = "completed", "lost"
 
@@ -94,7 +91,7 @@ def _check_trainer(cut: SavedCut, trainer: int, count: int, own: dict[int, float
 def _check_geo(cut: SavedCut, own: dict[int, float]) -> None:
     """Steps of trainers that took part, or had completed, are whole: pushed or residual."""
     for row, value in own.items():
-        trainer, process = divmod(row, 1 << 40)[0] - 1, divmod(row % (1 << 40), 1 << 20)[0]
+        trainer, process, _ = step_of(row)
         position = cut.position_of(trainer)
         has_place = position and position not in (COMPLETED, LOST)
         if has_place and process == int(position.split(":")[0]):
@@ -117,26 +114,14 @@ def _restored(cut: SavedCut, is_geo: bool) -> tuple[dict[int, float], dict[str, 
     rows = {row: value for row, value in rows.items() if row >= 0}
     assert all(isinstance(spec, specs.DenseTableSpec) for spec in dense)
     values = {spec.name: tables.dense(spec.name).read()[0].copy() for spec in dense}
-    for trainer in range(cut.trainers) if is_geo else ():
-        own = OwnByHand(PLAN.sparse[0])
-        state = RestoredState(own, PLAN.dense_shapes, trainer, cut.number)
-        for page in _state_pages(cut, trainer):
-            state.take(trainer, page)
-        left = own.tables["emb"].give(1, all_rows=True)
-        for row, residual in zip(left.ids.tolist(), left.values[:, 0].tolist(), strict=True):
+    for left in residuals_in(cut, PLAN, PLAN.sparse[0]) if is_geo else ():
+        for row, residual in zip(
+            left.rows.ids.tolist(), left.rows.values[:, 0].tolist(), strict=True
+        ):
             rows[row] = rows.get(row, 0.0) + residual
-        for spec in dense if state.dense else ():
-            train, old = (each.reshape(-1) for each in state.dense[spec.parameter])
-            values[spec.name] += (train - old)[spec.offset : spec.offset + spec.size]
+        for spec in dense if left.dense else ():
+            values[spec.name] += left.dense[spec.parameter][spec.offset :][: spec.size]
     return rows, values
-
-
-def _state_pages(cut: SavedCut, trainer: int) -> Iterator[StatePage]:
-    number, is_last = 0, False
-    while not is_last and (found := cut.state_page(trainer, number)) is not None:
-        page, is_last = found
-        yield StatePage(page.meta, page.arrays)
-        number += 1
 
 
 def _facts_of_rows(part: Record) -> Meta:

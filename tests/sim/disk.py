@@ -143,6 +143,10 @@ class SimulatedDisk:
 
     # What tests call.
 
+    def contents(self, path: Path) -> bytearray:
+        """Return the bytes of a file; changes of them are damage."""
+        return self._now.files[path].data
+
     def restart(self) -> None:
         """Crash, if that has not happened yet, and come up again with what is on the disk."""
         for change in self._changes:

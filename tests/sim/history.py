@@ -60,8 +60,9 @@ def judged(
         except (Violation, Endless, AssertionError) as error:
             violation = f"{type(error).__name__}: {error}"
         finally:
+            ends = dict(cluster.ends)  # what is unwound ends, too
             world.close()
-    return Verdict(scenario, cluster.ends, violation, world.trace, cluster.cuts)
+    return Verdict(scenario, ends, violation, world.trace, cluster.cuts)
 
 
 @contextmanager

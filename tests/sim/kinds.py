@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tests.sim.history import Verdict, run
-from tests.sim.resizing import drawn_changes, run_changes
+from tests.sim.resizing import drawn_changes, durable_changes, run_changes
 from tests.sim.scenario import (
     MODES,
     PAIRED_MODES,
@@ -49,7 +49,13 @@ def _plain(draw: Callable[[int, str | None], Scenario]) -> Callable[..., tuple[S
 
 
 def _resizes(seed: int, mode: str | None) -> tuple[Scenario, Runner]:
-    scenario, changes = drawn_changes(seed, mode or random.Random(seed).choice(PAIRED_MODES))
+    """Changes of jobs that are durable in half of all histories; their pservers may be killed."""
+    mode, draw = mode or random.Random(seed).choice(PAIRED_MODES), random.Random(f"durable {seed}")
+    if draw.random() < 0.5:
+        scenario, changes = drawn_changes(seed, mode)
+    else:
+        has_deltas, are_killed = draw.random() < 0.5, draw.random() < 0.7
+        scenario, changes = durable_changes(seed, mode, has_deltas, are_killed)
     return scenario, partial(run_changes, changes=changes)
 
 

@@ -43,9 +43,14 @@ def once_applied(mode: specs.CommunicationMode, trainers: int) -> set[float]:
     return {UNIT / trainers, float(UNIT)} if isinstance(mode, specs.Geo) else {float(UNIT)}
 
 
-def described(row: int) -> str:
+def step_of(row: int) -> tuple[int, int, int]:
+    """Trainer, number of its process, and step of a row."""
     trainer, rest = divmod(row, _TRAINER)
-    return f"trainer {trainer - 1}, process {rest // _PROCESS}, step {rest % _PROCESS}"
+    return trainer - 1, *divmod(rest, _PROCESS)
+
+
+def described(row: int) -> str:
+    return "trainer {}, process {}, step {}".format(*step_of(row))
 
 
 def ids_of(trainer: int, process: int, step: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from psrt.communicator.async_.gradient_queue import Group
@@ -13,6 +14,7 @@ from psrt.communicator.base_communicator import BaseCommunicator
 from psrt.communicator.requests import PserverGroup
 from psrt.communicator.requests.lineage import Lineage
 from psrt.communicator.requests.retained import RetainedPush, RetainedPushes
+from psrt.pserver.checkpoints.served_job import RecoveredPart
 from psrt.pserver.decisions.dedupe import SeenSequences
 from psrt.pserver.decisions.lineages import RecordedLineage
 from psrt.pserver.decisions.member import MemberState
@@ -24,6 +26,7 @@ from psrt.pserver.serving.durable.delta_writer import DeltaWriter
 from psrt.pserver.serving.durable.part_source import PartSource
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.rpc.client import Client
+from psrt.storage.directory import Directory
 
 
 def always(value: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -289,3 +292,11 @@ def later_decisions(original: Callable[..., Any]) -> Callable[..., Any]:
         original(self)
 
     return joins
+
+
+def resize_forgotten(original: Callable[..., Any]) -> Callable[..., Any]:
+    def find(directory: Directory, name: str) -> RecoveredPart | None:
+        found = original(directory, name)
+        return found and replace(found, resized_to=0, began_at=0)
+
+    return find

@@ -21,7 +21,7 @@ from psrt.communicator.requests import PserverGroup
 from psrt.communicator.requests.lineage import Lineage
 from psrt.communicator.requests.retained import RetainedPushes
 from psrt.coordinator import retention
-from psrt.pserver.checkpoints import LocalCuts, cutting, merging
+from psrt.pserver.checkpoints import LocalCuts, cutting, merging, served_job
 from psrt.pserver.decisions.buckets import BucketRounds
 from psrt.pserver.decisions.clocks import Clocks
 from psrt.pserver.decisions.dedupe import AdmittedPushes, SeenSequences
@@ -29,6 +29,7 @@ from psrt.pserver.decisions.departures import Departures
 from psrt.pserver.decisions.lineages import RecordedLineage
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.pserver_state import PserverState
+from psrt.pserver.decisions.resizing import Resizing
 from psrt.pserver.decisions.rounds import Rounds
 from psrt.pserver.frozen.change_marks import ChangeMarks
 from psrt.pserver.frozen.frozen_records import FrozenRecords
@@ -49,18 +50,15 @@ from tests.sim.mistakes import always
 class Mutation:
     """`make(original)` returns the function that takes the place of `owner.name`.
 
-    `mode` is one in which it matters; some matter in durable jobs only, with local cuts, with
-    backups, or if pservers are killed early. Histories begin at seed `first`: few find some bugs.
+    `mode` is one in which it matters, and `kind` the kind of histories. They begin at seed `first`:
+    few find some bugs.
     """
 
     owner: Any
     name: str
     mode: str
     make: Callable[[Callable[..., Any]], Callable[..., Any]]
-    is_durable: bool = False
-    has_deltas: bool = False
-    has_backups: bool = False
-    is_early: bool = False
+    kind: str = "plain"
     first: int = 0
 
     @contextmanager
@@ -150,19 +148,19 @@ MUTATIONS: dict[str, Mutation] = {
         FrozenRecords, "save", "async", mistakes.keeps_nothing_for_the_cut, first=33
     ),
     "a recovered pserver begins with round 0": Mutation(
-        BucketRounds, "restore", "sync", always(None), is_durable=True
+        BucketRounds, "restore", "sync", always(None), kind="durable"
     ),
     "a recovered pserver is sent nothing again": Mutation(
-        RetainedPushes, "of", "half-async", always(([], 0)), is_durable=True
+        RetainedPushes, "of", "half-async", always(([], 0)), kind="durable"
     ),
     "one push less is sent again": Mutation(
-        RetainedPushes, "of", "sync", mistakes.without_the_last, is_durable=True
+        RetainedPushes, "of", "sync", mistakes.without_the_last, kind="durable"
     ),
     "pushes are dropped when a cut is proposed": Mutation(
-        RetainedPushes, "takes_part", "async", mistakes.dropped_too_early, is_durable=True
+        RetainedPushes, "takes_part", "async", mistakes.dropped_too_early, kind="durable"
     ),
     "a repeated push has a new key": Mutation(
-        RetainedPushes, "of", "async", mistakes.repeated_with_new_keys, is_durable=True
+        RetainedPushes, "of", "async", mistakes.repeated_with_new_keys, kind="durable"
     ),
     "a delta begins at a cut that may be given up": Mutation(
         cutting, "write_part", "async", mistakes.confirmed_when_written
@@ -178,37 +176,37 @@ MUTATIONS: dict[str, Mutation] = {
         merging, "_contains", "async", lambda original: lambda newer, keys: keys != keys
     ),
     "pushes count as durable before they are written": Mutation(
-        DeltaWriter, "_write", "async", mistakes.durable_before_it_is_written, has_deltas=True
+        DeltaWriter, "_write", "async", mistakes.durable_before_it_is_written, kind="deltas"
     ),
     "a local cut lacks the push keys": Mutation(
-        durability, "local_facts", "async", mistakes.without_push_keys, has_deltas=True
+        durability, "local_facts", "async", mistakes.without_push_keys, kind="deltas"
     ),
     "changes that one consumer takes are lost for the others": Mutation(
-        ChangeMarks, "freeze", "async", mistakes.changes_for_one_consumer_only, has_deltas=True
+        ChangeMarks, "freeze", "async", mistakes.changes_for_one_consumer_only, kind="deltas"
     ),
     "a local cut continues one that was not written": Mutation(
-        LocalCuts, "give_up", "async", mistakes.confirmed_though_it_failed, has_deltas=True
+        LocalCuts, "give_up", "async", mistakes.confirmed_though_it_failed, kind="deltas"
     ),
     "a job's beginning has the decisions of a trainer that joins later": Mutation(
-        durability.Durability, "joins", "async", mistakes.later_decisions, is_early=True
+        durability.Durability, "joins", "async", mistakes.later_decisions, kind="early"
     ),
     "a recovery from the beginning is sent nothing again": Mutation(
-        RetainedPushes, "of", "half-async", always(([], 0)), is_early=True
+        RetainedPushes, "of", "half-async", always(([], 0)), kind="early"
     ),
     "a tick lacks the push keys": Mutation(
-        part_source, "local_facts", "async", mistakes.without_push_keys, has_backups=True
+        part_source, "local_facts", "async", mistakes.without_push_keys, kind="backups"
     ),
     "pushes count as durable before the backup has them": Mutation(
-        PartSource, "take", "async", mistakes.durable_before_it_is_sent, has_backups=True, first=700
+        PartSource, "take", "async", mistakes.durable_before_it_is_sent, kind="backups", first=700
     ),
     "the decisions of a tick come without its rows": Mutation(
-        kept_copy, "_put", "async", mistakes.only_whole_ticks, has_backups=True
+        kept_copy, "_put", "async", mistakes.only_whole_ticks, kind="backups"
     ),
     "a backup is sent nothing again": Mutation(
-        RetainedPushes, "of", "sync", always(([], 0)), has_backups=True
+        RetainedPushes, "of", "sync", always(([], 0)), kind="backups"
     ),
     "a backup never serves": Mutation(
-        CopyState, "deposed", "half-async", always(False), has_backups=True
+        CopyState, "deposed", "half-async", always(False), kind="backups"
     ),
     "clocks never let a trainer go": Mutation(Clocks, "answer_met", "ssp", always([])),
     "a successor begins a step late": Mutation(
@@ -221,5 +219,13 @@ MUTATIONS: dict[str, Mutation] = {
     "a successor begins at an old position": Mutation(
         RecordedLineage, "record", "async", mistakes.oldest_position
     ),
+    "a recovered pserver forgets the new number": Mutation(
+        served_job, "find", "async", mistakes.resize_forgotten, kind="resizes", first=150
+    ),
+    "a change of the number forgets former processes": Mutation(
+        Resizing, "former", "sync", always(frozenset()), kind="resizes", first=40
+    ),
+    "a change of the number is not answered": Mutation(
+        Resizing, "done", "sync", always([]), kind="resizes"
+    ),
 }
-"""Mutations by the mistake."""

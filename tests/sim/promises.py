@@ -15,7 +15,7 @@ from psrt.pserver.serving.service import PserverService
 from psrt.pserver.tables import DenseTable
 from tests.sim.backups import services_of
 from tests.sim.cuts import check_cuts, check_last
-from tests.sim.ledger import SHARED, row_of
+from tests.sim.ledger import SHARED, row_of, step_of
 
 if TYPE_CHECKING:
     from tests.sim.cluster import SimCluster, SimPserver
@@ -64,8 +64,11 @@ def check_ends(cluster: SimCluster, trained: set[str], is_gentle: bool) -> None:
 
 def _check_interrupted(cluster: SimCluster, trained: set[str]) -> None:
     """Raise `Violation` if a job counts as completed although the policy ends it without a trainer
-    that was interrupted."""
-    is_allowed = cluster.mode.on_trainer_loss == "shrink" and "completed" in trained
+    that was interrupted.
+
+    With `shrink` it goes on while another one has not sent COMPLETE.
+    """
+    is_allowed = cluster.mode.on_trainer_loss == "shrink" and bool(cluster.stopping)
     for name, end in cluster.ends.items():
         is_completed = name.startswith("pserver") and end == "completed"
         if "interrupted" in trained and is_completed and not is_allowed:
@@ -84,11 +87,22 @@ def _check_tables(cluster: SimCluster, were_replaced: bool) -> None:
     """
     rows, dense = _held(cluster)
     differs = were_replaced and cluster.scenario.mode == "sync-shrink"
-    if not cluster.is_geo:
+    if cluster.is_geo:
+        cluster.ledger.acknowledged -= _lost_with_trainers(cluster)
+    else:
         counts = enumerate(cluster.scenario.steps)
         every = {row_of(trainer, 0, step) for trainer, n in counts for step in range(n)}
         cluster.ledger.acknowledged |= every
     cluster.ledger.check(rows, dense, cluster.mode, is_even=not differs)
+
+
+def _lost_with_trainers(cluster: SimCluster) -> set[int]:
+    """The rows of processes of Geo that were killed, if a pserver was: nobody sends them again."""
+    if not any(pserver.killed_s for pserver in cluster.pservers):
+        return set()
+    newest = {trainer.number: trainer.starts - 1 for trainer in cluster.trainers}
+    steps = ((row, step_of(row)) for row in cluster.ledger.acknowledged)
+    return {row for row, (trainer, process, _) in steps if process < newest[trainer]}
 
 
 def _has_last_cut(cluster: SimCluster, is_gentle: bool) -> bool:

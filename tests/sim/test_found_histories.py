@@ -29,6 +29,7 @@ FOUND = [
     ("backups", "sync-abort", 60001369),
     ("early", None, 78),
     ("deltas", "async-merging", 63001196),
+    ("interrupted", "async-pool", 16973),
 ]
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 import pytest
 
-from tests.sim.history import run
-from tests.sim.mutations import MUTATIONS
-from tests.sim.scenario import Scenario, drawn, durable, early, with_backups, with_deltas
+from tests.sim.history import Verdict, run
+from tests.sim.kinds import KINDS
+from tests.sim.mutations import MUTATIONS, Mutation
+from tests.sim.scenario import drawn
 
 MOST_HISTORIES = 400
 
@@ -19,13 +17,14 @@ def test_histories_find_a_planted_bug(name: str) -> None:
     mutation = MUTATIONS[name]
 
     with mutation.planted():
-        draw: Callable[..., Scenario] = partial(drawn, pservers_die=False)
-        draw = durable if mutation.is_durable else draw
-        draw = with_deltas if mutation.has_deltas else draw
-        draw = with_backups if mutation.has_backups else draw
-        draw = early if mutation.is_early else draw
         seeds = range(mutation.first, mutation.first + MOST_HISTORIES)
-        found = any(run(draw(seed, mutation.mode)).violation for seed in seeds)
+        found = any(_verdict(mutation, seed).violation for seed in seeds)
 
     assert found
     assert len(MUTATIONS) >= 20
+
+
+def _verdict(mutation: Mutation, seed: int) -> Verdict:
+    if mutation.kind == "plain":
+        return run(drawn(seed, mutation.mode, pservers_die=False))
+    return KINDS[mutation.kind].run(seed, mutation.mode)

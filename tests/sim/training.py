@@ -107,8 +107,12 @@ def _leave(communicator: Communicator, clients: Sequence[Client]) -> None:
 
 
 def _check_staleness(cluster: SimCluster, number: int, step: int, pulled: Pulled) -> None:
-    """In Ssp the rows of the next step contain the steps that others had to reach."""
-    if not isinstance(cluster.mode, specs.Ssp) or cluster.scenario.strikes:
+    """In Ssp the rows of the next step contain the steps that others had to reach.
+
+    A trainer that the pservers have given up is awaited no more.
+    """
+    scenario = cluster.scenario
+    if not isinstance(cluster.mode, specs.Ssp) or scenario.strikes or not scenario.is_gentle:
         return
     awaited = max(0, step + 1 - cluster.mode.max_steps_ahead)
     others = [min(awaited, n) for t, n in enumerate(cluster.scenario.steps) if t != number]

@@ -9,7 +9,7 @@ import psrt.cli.pserver
 import psrt.cli.trainer
 import psrt.pserver.process.daemon
 import psrt.rpc.grpc_
-import psrt.trainer.training.session  # noqa: F401
+import psrt.trainer.sessions.session  # noqa: F401
 from psrt.kernels.jit import warm_up
 from psrt.pserver.tables import TableRegistry
 from tests.faults.ledger_job import SMALL, plan_of

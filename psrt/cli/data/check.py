@@ -63,10 +63,15 @@ def check(*, files: tuple[str, ...], format: Format) -> int:
     if found.errors > len(found.shown):
         results.write(f"… and {found.errors - len(found.shown):,} more errors")
     results.write(
-        f"{found.examples:,} examples are well formed; {found.errors:,} errors in "
-        f"{found.files_with_errors} of {len(paths)} files"
+        f"{found.examples:,} examples are well formed; {counted(found.errors, 'error')} in "
+        f"{found.files_with_errors} of {counted(len(paths), 'file')}"
     )
     return 1 if found.errors else 0
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and a noun, in the plural unless it is one."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 COMMANDS = (split, check)

@@ -5,18 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
 
 import click
 
 from psrt.cli import results
 from psrt.cli.operating.watching import watching
 from psrt.cli.options import access_options
-from psrt.core.errors import AccessError, ErrorCode, UnavailableError
 from psrt.core.threads import CrashReport
 from psrt.rpc.hosts import split_endpoint
-from psrt.status import ClusterFacts, Gatherer, StatusReport, others_of_plan, waits
+from psrt.status import ClusterFacts, Gatherer, StatusReport, gathering, waits
 
 _EPILOG = """\b
 Examples:
@@ -73,27 +70,11 @@ def status(
     """
     for endpoint in endpoints:
         split_endpoint(endpoint)
-    with _gathering(endpoints, timeout_s) as (gatherer, first):
+    with gathering(endpoints, timeout_s) as (gatherer, first):
         if web:
             _serve(gatherer, port)
         else:
             _look(gatherer, first, every_s if watch else None, as_json)
-
-
-@contextmanager
-def _gathering(
-    endpoints: Sequence[str], timeout_s: float
-) -> Iterator[tuple[Gatherer, ClusterFacts]]:
-    """The pservers of a job that has those at `endpoints`, and a first look at them."""
-    with closing(Gatherer(endpoints, timeout_s)) as asked:
-        first = asked.gather()
-        _check_any(first)
-        others = others_of_plan(first)
-        if not others:
-            yield asked, first
-            return
-    with closing(Gatherer([*endpoints, *others], timeout_s)) as gatherer:
-        yield gatherer, gatherer.gather()
 
 
 def _look(gatherer: Gatherer, before: ClusterFacts, every_s: float | None, as_json: bool) -> None:
@@ -126,21 +107,6 @@ def _serve(gatherer: Gatherer, port: int) -> None:
     finally:
         page.close()
         server.close()
-
-
-def _check_any(facts: ClusterFacts) -> None:
-    """Raise the reason if no pserver answers; one that refuses is a better reason than silence."""
-    if facts.reached:
-        return
-    refused = [each for each in facts.unreachable if each.code == ErrorCode.ACCESS_DENIED.name]
-    reasons = "; ".join(f"{each.endpoint}: {each.reason}" for each in facts.unreachable)
-    if refused:
-        raise AccessError(f"This command was refused. {reasons}", hint=refused[0].hint)
-    raise UnavailableError(
-        f"No pserver answers. {reasons}",
-        code=ErrorCode.UNAVAILABLE,
-        hint="Compare the endpoints with the lines 'psrt pserver ready on'.",
-    )
 
 
 def _show_json(now: ClusterFacts) -> None:

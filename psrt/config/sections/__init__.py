@@ -6,6 +6,7 @@ show` are derived from these dataclasses; `psrt.config.load` fills them.
     fields         fields that several sections declare
     tables         `[tables.NAME]`: options of one sparse table
     communication  `[communication]`: the mode, its settings, and wire precision
+    validation     `[validation]`: tests while training goes on
     job            `[job]`, `[data]` and `[partition]`: a job file
     pserver        `[pserver]`: a pserver process
     trainer        `[trainer]`: a trainer process
@@ -27,10 +28,12 @@ from psrt.config.sections.pserver import PserverConfig
 from psrt.config.sections.size import SizeConfig, stripes_for
 from psrt.config.sections.tables import TableConfig, section_of
 from psrt.config.sections.trainer import TrainerConfig
+from psrt.config.sections.validation import ValidationConfig
 
 __all__ = ["BUSY_POLL_US", "CARRIERS", "DATA_FORMATS", "ENGINES", "FREE_TABLES", "SECTIONS"]
 __all__ += ["SHARES", "DataConfig", "JobConfig", "LaunchConfig", "PartitionConfig", "PlanConfig"]
 __all__ += ["PredictConfig", "PserverConfig", "SizeConfig", "TableConfig", "TrainerConfig"]
+__all__ += ["ValidationConfig"]
 __all__ += ["communication", "section_of", "stripes_for", "tables"]
 
 FREE_TABLES = {"job": ("params",), "data": ("columns", "options")}
@@ -40,6 +43,7 @@ SECTIONS: dict[str, type[Any]] = {
     "job": JobConfig,
     "data": DataConfig,
     "partition": PartitionConfig,
+    "validation": ValidationConfig,
     "pserver": PserverConfig,
     "trainer": TrainerConfig,
     "launch": LaunchConfig,

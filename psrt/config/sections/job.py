@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from psrt.config.sections.tables import TableConfig
+from psrt.config.sections.validation import ValidationConfig
 from psrt.config.settings import setting
 from psrt.core.precision import WirePrecision
 from psrt.core.specs import MODES, CommunicationMode, Sync
@@ -28,6 +29,9 @@ class DataConfig:
         (), "Globs or URLs of the training files, plain, gzip or zstd."
     )
     test: tuple[str, ...] = setting((), "Globs or URLs of the test files, read after training.")
+    validation: tuple[str, ...] = setting(
+        (), "Globs or URLs of the files of [validation], read while training goes on."
+    )
     format: str = setting("multislot", "Format of the files.", choices=DATA_FORMATS)
     shard: str = setting(
         "modulo",
@@ -102,6 +106,7 @@ class JobConfig:
     communication: CommunicationMode = dataclasses.field(default_factory=Sync)
     wire: WirePrecision = dataclasses.field(default_factory=WirePrecision)
     partition: PartitionConfig = dataclasses.field(default_factory=PartitionConfig)
+    validation: ValidationConfig = dataclasses.field(default_factory=ValidationConfig)
     tables: dict[str, TableConfig] = dataclasses.field(default_factory=dict)
     path: str = ""
 

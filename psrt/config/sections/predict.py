@@ -23,7 +23,14 @@ class PredictConfig:
         (), "Slots of a line of the files, in order; empty = those of the training files."
     )
     job: str = setting(
-        "", "Job file whose [data] describes the format of the files; empty = MultiSlot text."
+        "",
+        "Job file whose [data] describes the format of the files; empty = that of the training "
+        "files.",
+    )
+    input: str = setting(
+        "",
+        "Format of the files without --job; empty = that of the training files.",
+        choices=("", "multislot", "libsvm", "criteo"),
     )
     fetch: tuple[str, ...] = setting(
         (), "Vars of the saved program to write; empty = the model's prediction."

@@ -79,6 +79,12 @@ class TrainerConfig:
     )
     save: str = setting("", "Directory to save the model to (written by trainer 0).")
     evaluate: str = setting("", "Saved model to test instead of training.")
+    curves: str = setting(
+        "", "JSON lines file for the course of the training: progress lines and validations."
+    )
+    tensorboard: str = setting(
+        "", "Directory for event files of TensorBoard with the same values (extra tensorboard)."
+    )
     metrics: str = fields.metrics()
     trace_every: int = fields.trace_every()
     cache_dir: str = fields.cache_dir()

@@ -2,16 +2,17 @@
 
     click           float × 1
     hour_of_day     id × 1       0 … 23, of the column `hour`, YYMMDDHH
-    all others      id × 1       one slot for each column but `id`: 64 bits of BLAKE2b over
-                                 "column=value", so that columns share a table without sharing rows
+    all others      id × 1       one slot for each column but `id`: `psrt.hash_ids` of the text,
+                                 salted with the column's number from 0, so that columns share a
+                                 table without sharing rows
 
+A job that reads `train.csv` itself has the same ids by `kind = "text"` with these salts.
 The test split depends on the text of a row and the seed only. A job needs a distributed table, or
 takes ids modulo the rows of its table.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from pathlib import Path
 from psrt.core.errors import DataError
 from psrt.data.convert.sharded import Destination, ShardedWriter, Split, write_split
 from psrt.data.convert.splitter import Record, drawn_lines, fields_of, numbered_lines
+from psrt.data.hashing import hash_ids
 from psrt.data.slots import Slot
 
 _SITES = ("site_id", "site_domain", "site_category", "app_id", "app_domain", "app_category")
@@ -71,6 +73,5 @@ def row(path: Path | str, number: int, line: bytes) -> tuple[bool, bytes]:
 
 @lru_cache(_CACHED_VALUES)
 def id_of(column: str, value: bytes) -> int:
-    """Return the id of a value of a column, 0 … 2^64 − 1."""
-    digest = hashlib.blake2b(column.encode() + b"=" + value, digest_size=8)
-    return int.from_bytes(digest.digest(), "little")
+    """Return the id of a value of a column, 0 … 2⁶³ − 1."""
+    return int(hash_ids([value], salt=COLUMNS.index(column))[0])

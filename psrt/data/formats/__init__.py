@@ -14,6 +14,7 @@ criteo_table   The public Criteo table as a delimited format
 arrow_columns  Columns of an Arrow table to the numbers of a slot
 arrow_ends     Ends of Arrow IPC streams and files, which pyarrow does not check
 arrow          Parquet and Arrow IPC files through pyarrow, a row group at a time
+raw_rows       Rows in memory to the arrays of a batch
 formats        The protocols of formats, and a format by its name
 """
 
@@ -31,9 +32,10 @@ from psrt.data.formats.formats import (
 )
 from psrt.data.formats.libsvm import libsvm_error
 from psrt.data.formats.multislot import BatchParser, malformed, number_at, shown_at
+from psrt.data.formats.raw_rows import batch_of, fields_in
 from psrt.data.formats.rebatching import Rebatcher, joined
 
 __all__ = ["DTYPES", "BatchParser", "DelimitedFormat", "Format", "MultiSlotFormat", "Parser"]
 __all__ += ["Rebatcher", "RowGroup", "RowGroupFormat", "TextFormat", "format_named", "joined"]
 __all__ += ["layout_of", "libsvm_error", "malformed", "number_at", "options_of"]
-__all__ += ["shown_at"]
+__all__ += ["batch_of", "fields_in", "shown_at"]

@@ -15,7 +15,7 @@ from psrt.core.errors import DataError
 from psrt.core.extras import required
 from psrt.core.tensors import Ragged
 from psrt.core.types import F64, I64, Array
-from psrt.data.formats.cells import BadValue, TextCells, bucketed, floats, scaled, texts
+from psrt.data.formats.cells import BadValue, TextCells, bucketed, floats, in_buckets, scaled, texts
 from psrt.data.formats.fields import Column, Field, check_unique
 from psrt.data.slots import ends_of
 from psrt.kernels.text import MISSING, NEWLINE
@@ -115,7 +115,9 @@ def _read(column: Any, field: Field) -> Array:
     if field.values is not None:
         return _named(column, field)
     column = _filled(column, field)
-    return _integers(column) if field.kind == "id" else _finite(_floats(column), field)
+    if field.kind == "id":
+        return in_buckets(_integers(column), field)
+    return _finite(_floats(column), field)
 
 
 def _named(column: Any, field: Field) -> Array:

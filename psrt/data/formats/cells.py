@@ -6,7 +6,7 @@ raises `BadValue`, which the caller turns into an error with file and line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from psrt.core.tensors import Ragged
 from psrt.core.types import F64, I64, U8, Array
 from psrt.data.formats.fields import Field
 from psrt.data.formats.multislot import EXPECTED
+from psrt.data.hashing import bucketed_ids, hash_ids
 from psrt.kernels.text import bucket_integers, delimited
 from psrt.kernels.text import cells as kernel
 from psrt.kernels.text import text as scan
@@ -99,7 +100,7 @@ def named(cells: TextCells, field: Field, values: Mapping[str, float]) -> F64:
     while (blank := (starts < stops) & (cells.text[stops - 1] <= scan.SPACE)).any():
         stops -= blank
     out = np.full(len(starts), np.nan if field.missing is None else field.missing, np.float64)
-    known = dict(zip(hashes_of(list(values)).tolist(), values.values(), strict=True))
+    known = dict(zip(hash_ids(list(values)).tolist(), values.values(), strict=True))
     found = np.empty(len(starts), np.int64)
     kernel.hash_texts(cells.text, starts, stops, 0, found)
     for number, value in known.items():
@@ -110,15 +111,6 @@ def named(cells: TextCells, field: Field, values: Mapping[str, float]) -> F64:
         shown = cells.text[starts[row] : stops[row]].tobytes()[:_SHOWN_BYTES]
         expected = f"one of {', '.join(map(repr, values))}"
         raise BadValue(row, expected, shown.decode("utf-8", "backslashreplace"))
-    return out
-
-
-def hashes_of(words: Sequence[str]) -> I64:
-    """Return the hashes of texts, without salt."""
-    encoded = [word.encode() for word in words]
-    stops = np.cumsum([len(word) for word in encoded])
-    starts, out = np.append(0, stops[:-1]), np.empty(len(words), np.int64)
-    kernel.hash_texts(np.frombuffer(b"".join(encoded) + b"\n", np.uint8), starts, stops, 0, out)
     return out
 
 
@@ -135,7 +127,7 @@ def ids(cells: TextCells, field: Field) -> I64:
     if report[kernel.STATUS] != scan.DONE:
         raise cells.bad(report)
     _refuse_signed(cells, out)
-    return out
+    return in_buckets(out, field)
 
 
 def _refuse_signed(cells: TextCells, ids: I64) -> None:
@@ -147,11 +139,16 @@ def _refuse_signed(cells: TextCells, ids: I64) -> None:
             raise BadValue(int(row), expected, found[:_SHOWN_BYTES].decode())
 
 
+def in_buckets(ids: I64, field: Field) -> I64:
+    """Return ids modulo the field's number of buckets, if it has one."""
+    return bucketed_ids(ids, field.buckets)
+
+
 def texts(cells: TextCells, field: Field) -> I64:
     """Return 63-bit hashes of the texts, with the field's salt."""
     out = np.empty(len(cells.starts), np.int64)
     kernel.hash_texts(cells.text, cells.starts, cells.stops, field.salt, out)
-    return out
+    return in_buckets(out, field)
 
 
 def buckets(cells: TextCells, field: Field) -> I64:
@@ -167,7 +164,7 @@ def bucketed(integers: I64, field: Field) -> I64:
     """Return ids of the logarithmic buckets of `integers` (n,)."""
     out = np.empty((len(integers), 1), np.int64)
     bucket_integers(np.ascontiguousarray(integers).reshape(-1, 1), field.salt, out)
-    return out[:, 0]
+    return in_buckets(np.ascontiguousarray(out[:, 0]), field)
 
 
 READERS = {"float": floats, "id": ids, "text": texts, "bucket": buckets}

@@ -11,11 +11,12 @@ dense slot. Lines of `[data.columns]` in a job file, one per slot:
 
 `kind`: float (slots of floats); id, an unsigned integer unchanged (slots of ids); text, a 63-bit
 hash of its bytes; bucket, a hash of its logarithmic bucket, as in `psrt.data.convert.criteo`.
-`salt` separates the hashes of a slot from those of others. `scale = "log"` is
-sign(x) · ln(1 + |x|). `values` maps texts to numbers: blanks around a text are ignored, any other
-text is an error. `separator` cuts a cell into values. A missing value becomes `missing` if that is
-given; otherwise text and bucket have an id for it, a ragged slot has no value, and any other slot
-raises an error.
+`salt` separates the hashes of a slot from those of others; `buckets = n` takes ids modulo n, into
+0 … n − 1, so that a table of n rows has them all. `psrt.hash_ids` computes ids of texts. `scale =
+"log"` is sign(x) · ln(1 + |x|). `values` maps texts to numbers: blanks around a text are ignored,
+any other text is an error. `separator` cuts a cell into values. A missing value becomes `missing`
+if that is given; otherwise text and bucket have an id for it, a ragged slot has no value, and any
+other slot raises an error.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Field:
     scale: str = ""
     salt: int = 0
     missing: float | None = None
+    buckets: int = 0
     values: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
@@ -58,6 +60,10 @@ class Field:
             self._refuse("separator", self.separator, "one ASCII character")
         if not _is_integer(self.salt, _SIGNED):
             self._refuse("salt", self.salt, "an integer of 64 bits with its sign")
+        if type(self.buckets) is not int or not 0 <= self.buckets < _SIGNED:
+            self._refuse("buckets", self.buckets, "a number of ids from 1 on")
+        if self.buckets and self.kind == "float":
+            self._refuse("buckets", self.buckets, "nothing: floats are no ids")
         if self.missing is not None:
             self._check_missing(self.missing)
         if len(self.columns) > 1 and self.slot.size != len(self.columns):
@@ -81,7 +87,8 @@ class Field:
     @property
     def missing_id(self) -> int:
         """`missing` of a slot of ids, as an int64 bit pattern."""
-        return (int(self.missing or 0) + _SIGNED) % _PATTERNS - _SIGNED
+        number = int(self.missing or 0) % _PATTERNS
+        return ((number % self.buckets if self.buckets else number) + _SIGNED) % _PATTERNS - _SIGNED
 
     def _refuse(self, key: str, value: object, expected: str) -> None:
         raise ConfigError(

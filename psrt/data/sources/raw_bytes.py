@@ -108,6 +108,11 @@ class Stamp:
         self._file, self._path = file, path
         self._before = self._now()
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of the file when this was made."""
+        return self._before[0]
+
     def check(self) -> None:
         """Raise `DataError` if the file was written: the bytes read may mix two versions."""
         after = self._now()
@@ -126,7 +131,8 @@ class Stamp:
 
 
 def unchanging(file: IO[bytes], path: DataFile) -> IO[bytes]:
-    """Return a file that raises `DataError` at its end if it was changed on this host."""
+    """Return a file that raises `DataError` at its end, or behind the end that it had when it was
+    opened, if it was changed on this host."""
     return cast("IO[bytes]", _Unchanging(file, path)) if _is_plain(file) else file
 
 
@@ -141,6 +147,6 @@ class _Unchanging(OwningText):
 
     def readinto(self, into: Any) -> int:
         got = read_some(self._stored, memoryview(into), self._path)
-        if not got:
+        if not got or self._stored.tell() > self._stamp.size_bytes:
             self._stamp.check()
         return got

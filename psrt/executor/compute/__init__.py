@@ -28,6 +28,7 @@ from psrt.executor.compute import (
 from psrt.executor.compute.lengths import checked
 from psrt.executor.compute.losses import class_losses, losses, ranking, sampled_losses, sampling
 from psrt.executor.compute.parts import SMALL, part_of
+from psrt.executor.compute.recurrences import RecurrentStep, steps_of
 from psrt.executor.compute.registry import (
     ALIASING,
     COMPUTE,
@@ -39,6 +40,7 @@ from psrt.executor.compute.registry import (
     StepSequence,
     computes,
 )
+from psrt.executor.compute.sequence import offsets_of
 from psrt.executor.compute.updates import (
     DenseUpdate,
     LocalRowUpdate,
@@ -72,4 +74,4 @@ __all__ += [
     "sequence",
     "shapes",
 ]
-__all__ += ["values"]
+__all__ += ["RecurrentStep", "offsets_of", "steps_of", "values"]

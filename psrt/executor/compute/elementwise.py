@@ -65,6 +65,33 @@ def logical_not(op: Bound) -> Step:
     return run
 
 
+@computes("where")
+def where(op: Bound) -> Step:
+    condition, x, y, out = op.each("condition", "x", "y", "out")
+
+    def run() -> None:
+        result = out.reserve(x.value.shape)
+        np.copyto(result, y.value)
+        np.copyto(result, x.value, where=condition.value)
+
+    return run
+
+
+@computes("where_grad")
+def where_grad(op: Bound) -> Step:
+    condition, grad = op.each("condition", "out@GRAD")
+    targets = ((op.maybe("x@GRAD"), False), (op.maybe("y@GRAD"), True))
+
+    def run() -> None:
+        for target, is_zero in targets:
+            if target is not None:
+                result = target.reserve(grad.value.shape)
+                np.copyto(result, grad.value)
+                np.copyto(result, 0, where=condition.value == is_zero)
+
+    return run
+
+
 # --- backward -------------------------------------------------------------------------------------
 
 Part: TypeAlias = Callable[[Array, Array, Array, Array, Array], object]

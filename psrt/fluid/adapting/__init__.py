@@ -6,19 +6,35 @@ targets         vars that a layer is given to write, and lists beside whole exam
 adapter         layer functions with Fluid's signatures, computed by psrt's
 written_layers  layers that need more than other argument names
 tensors         vars that ops write, comparisons, conditions
+branches        `cond`, `Switch` and their like: all are computed, one is taken
+loops           `DynamicRNN` and `StaticRNN`
+composed        layers made of others
 readers         `py_reader` and what goes with it
 learning_rates  schedules of the learning rate by Fluid's names
 """
 
-from psrt.fluid.adapting import learning_rates, readers, tensors, written_layers
+from psrt.fluid.adapting import (
+    branches,
+    composed,
+    learning_rates,
+    loops,
+    readers,
+    tensors,
+    written_layers,
+)
 from psrt.fluid.adapting.adapter import Layer, adapted, bare, signature_like, signatures
 from psrt.fluid.adapting.layer_table import ALIKE, INSTEAD, OWN, SIGNATURES
+from psrt.fluid.adapting.targets import assign_to
 from psrt.fluid.adapting.written_layers import input_data, lookup
 
-__all__ = ["ALIKE", "INSTEAD", "OWN", "SIGNATURES", "Layer", "adapted", "bare", "input_data"]
+__all__ = ["ALIKE", "INSTEAD", "OWN", "SIGNATURES", "Layer", "adapted", "assign_to", "bare"]
+__all__ += ["input_data"]
 __all__ += [
+    "branches",
+    "composed",
     "learning_rates",
     "lookup",
+    "loops",
     "readers",
     "signature_like",
     "signatures",

@@ -99,7 +99,6 @@ squeeze(input, axes)
 stack(x, axis=0)
 sums(input, out: target=None)
 topk(input, k)
-transpose(x, perm)
 unsqueeze(input, axes)
 unstack(x, axis=0, num: any=None)
 zeros_like(x, out: fixed=None)
@@ -119,18 +118,17 @@ weighted_embedding
 """Layers of psrt that Fluid does not have: arguments are psrt's, except `param_attr` and
 `bias_attr`."""
 
+_LOOPS = (
+    "A program of psrt is one flat list of ops; loop in Python around Executor.run, or over "
+    "elements by layers.DynamicRNN."
+)
+
 INSTEAD = {
-    "While": "A program of psrt is one flat list of ops; loop in Python around Executor.run.",
-    "DynamicRNN": "A program of psrt is one flat list of ops, without recurrences; pool sequences "
-    "with sequence_pool, or weigh them with sequence_softmax.",
-    "StaticRNN": "A program of psrt is one flat list of ops, without recurrences; pool sequences "
-    "with sequence_pool, or weigh them with sequence_softmax.",
-    "IfElse": "A program of psrt is one flat list of ops; branch in Python around Executor.run.",
-    "Switch": "Schedules of the learning rate are layers.piecewise_decay and its like.",
+    "While": _LOOPS,
+    "while_loop": _LOOPS,
     "lstm": "It is that of GPUs; use layers.dynamic_lstm.",
     "sampled_softmax_with_cross_entropy": "Fluid samples from logits that were computed for all "
     "classes; psrt.layers.sampled_softmax_with_cross_entropy computes those of the sample alone.",
-    "Print": "Fetch the var: exe.run(fetch_list=[var]).",
     "py_func": "Ops are psrt's own; compute in Python on what exe.run fetches.",
 }
 """Layers of Fluid that psrt does not have, with psrt's substitutes."""

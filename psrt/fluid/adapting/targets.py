@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from psrt.fluid.framework import FluidProgram, default_main_program
@@ -14,17 +15,52 @@ from psrt.graph.ops import ROWS
 def assign_to(target: Variable, made: Variable) -> Variable:
     """Let `target` have the value of `made` from here on; returns `target`.
 
-    A var that outlives steps is written; any other name stands for the new var.
+    A var that outlives steps is written; any other name stands for the new var. In a branch it has
+    the new value only if the branch is taken.
     """
     program = made.program
     assert isinstance(program, FluidProgram)
     name = program.current(target.name)
-    if name in program.graph.vars and program.graph.vars[name].kind == "state":
-        if made.var.dtype != target.var.dtype:
-            made = program.call(psrt_layers.cast, made, target.var.dtype)
+    known = program.graph.vars.get(name)
+    if known is not None and made.var.dtype != known.dtype:
+        made = program.call(psrt_layers.cast, made, known.dtype)
+    if known is not None and program.guards:
+        made = where(program.guards[-1], made, program.variable(name))
+    if known is not None and known.kind == "state":
         program.call(psrt_layers.set_state, target, made)
         return target
     return program.assign(target, made)
+
+
+@contextmanager
+def guarded(condition: Variable) -> Iterator[None]:
+    """Let vars be written in the block only if the bool `condition` holds."""
+    program = default_main_program()
+    whole = plain_condition(condition)
+    if program.guards:
+        whole = program.call(psrt_layers.logical_and, program.guards[-1], whole)
+    program.guards.append(whole)
+    try:
+        yield
+    finally:
+        program.guards.pop()
+
+
+def where(condition: Variable, x: Variable, y: Variable) -> Variable:
+    """Return x where `condition` holds, else y, in the shape of y."""
+    program = default_main_program()
+    if x.var.shape != y.var.shape and x.shape == y.shape:
+        x = program.call(psrt_layers.reshape, x, y.var.shape)
+    made: Variable = program.call(psrt_layers.where, plain_condition(condition), x, y)
+    return made
+
+
+def plain_condition(condition: Variable) -> Variable:
+    """Return a condition of one element as a scalar, which fits all shapes."""
+    if condition.var.shape != (1,):
+        return condition
+    made: Variable = default_main_program().call(psrt_layers.reshape, condition, ())
+    return made
 
 
 def in_rows(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,4 +92,4 @@ def _as_rows(value: Any) -> Any:
     return value
 
 
-__all__ = ["assign_to", "in_rows"]
+__all__ = ["assign_to", "guarded", "in_rows", "plain_condition", "where"]

@@ -35,18 +35,12 @@ def data(
 ) -> Variable:
     """Declare a var that is fed; `shape` is that of an example, or begins with −1 for the batch.
 
-    `lod_level` 1 takes any number of elements per example; more levels raise `ProgramError`, and so
-    does a fixed batch size. A var that exists with this type is returned.
+    A fixed size of the batch is not checked. `lod_level` 1 takes any number of elements per
+    example; more levels raise `ProgramError`. A var that exists with this type is returned.
     """
     sizes = [ROWS if size is None else int(size) for size in shape]
     if not append_batch_size or ROWS in sizes:
-        if sizes[:1] != [ROWS]:
-            raise ProgramError(
-                f"layers.data {name} was given shape {tuple(shape)}, whose first size is the batch "
-                "and fixed; batches of psrt differ in size.",
-                hint="Write -1 for it, or leave it out.",
-            )
-        sizes = sizes[1:]
+        sizes = sizes[1:]  # that of the batch, which may have any size here
     if lod_level > 1:
         raise ProgramError(
             f"layers.data {name} was given lod_level {lod_level}; psrt has lists of scalars, 1.",

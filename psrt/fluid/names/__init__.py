@@ -1,5 +1,6 @@
 """Names that all other files use. In reading order:
 
+edges        parts of Fluid that psrt will not have
 missing      errors for names that psrt does not have
 unique_name  unique names of layers: one count for all programs, as Fluid keeps it
 variable     Fluid's `Variable`: a user's handle of a var
@@ -10,6 +11,7 @@ flags        flags and versions that programs ask for
 
 from psrt.fluid.names import flags, unique_name
 from psrt.fluid.names.dtypes import dtype_name
+from psrt.fluid.names.edges import EDGES
 from psrt.fluid.names.flags import FLUID_VERSION, get_flags, require_version, set_flags
 from psrt.fluid.names.missing import RefusingFleet, missing, refusing, refusing_class
 from psrt.fluid.names.places import (
@@ -35,4 +37,4 @@ __all__ += [
     "unique_name",
     "unwrapped",
 ]
-__all__ += ["FLUID_VERSION", "get_flags", "require_version", "set_flags"]
+__all__ += ["EDGES", "FLUID_VERSION", "get_flags", "require_version", "set_flags"]

@@ -7,16 +7,24 @@ from typing import Any, NoReturn
 
 from psrt.core.errors import ConfigError
 from psrt.core.hints import did_you_mean
+from psrt.fluid.names.edges import edge_of
 
 
 def missing(
     room: str, name: str, known: Iterable[str], instead: Mapping[str, str] | None = None
 ) -> AttributeError:
-    """Return the error of `room.name`; `instead` maps names of Fluid to psrt's substitutes."""
+    """Return the error of `room.name`; `instead` maps names of Fluid to psrt's substitutes.
+
+    Without one it names the part of Fluid that psrt will not have, or the nearest of `known`.
+    """
     if instead and name in instead:
         return AttributeError(f"psrt has no {room}.{name}. {instead[name]}", name=name)
-    known = sorted(known)
-    hint = did_you_mean(name, known, f"It has {', '.join(known)}.")
+    part = edge_of(name)
+    otherwise = "docs/reference/fluid.md lists what there is."
+    if part:
+        otherwise = f"It will not have {part}: “What psrt will not have”, docs/reference/fluid.md."
+    near = did_you_mean(name, sorted(known))
+    hint = otherwise if part or not near else near
     return AttributeError(f"psrt has no {room}.{name}. {hint}", name=name)
 
 

@@ -110,6 +110,10 @@ class Variable:
         """Return a cast to `dtype`: float32, float64 or int64."""
         return self._made(layers.cast, self, dtype)
 
+    def to_string(self, throw_on_error: bool = True, with_details: bool = False) -> str:
+        """Return name and type; the arguments have no effect."""
+        return repr(self)
+
     def __repr__(self) -> str:
         return f"Variable({self.name}: {self.var.type})"
 
@@ -146,10 +150,28 @@ class Variable:
     def __rtruediv__(self, other: float) -> Variable:
         return self._made(layers.reciprocal, self) * other
 
+    def __lt__(self, other: Any) -> Variable:
+        return self._made(layers.less_than, self, self._beside(other))
+
+    def __le__(self, other: Any) -> Variable:
+        return self._made(layers.less_equal, self, self._beside(other))
+
+    def __gt__(self, other: Any) -> Variable:
+        return self._made(layers.greater_than, self, self._beside(other))
+
+    def __ge__(self, other: Any) -> Variable:
+        return self._made(layers.greater_equal, self, self._beside(other))
+
     __radd__, __rmul__ = __add__, __mul__
 
     def __neg__(self) -> Variable:
         return self._scaled(-1.0)
+
+    def _beside(self, other: Any) -> Variable:
+        """`other` as a variable to compare with: a number is a constant of one element."""
+        if isinstance(other, Variable):
+            return other
+        return self._made(layers.fill_constant, (1,), self.dtype, other)
 
     def _scaled(self, factor: float, added: float = 0.0) -> Variable:
         return self._made(layers.scale, self, float(factor), float(added))

@@ -9,8 +9,9 @@ connection    a trainer's way to its pservers, one for each transpiled program
 profiled      the profiler of this process, if one records
 reports       reports of the values that `train_from_dataset` fetches
 watching      `debug=True` of `train_from_dataset`
+paddle_files  PaddlePaddle's own files of vars and models
 saved_tables  parameters of programs with distributed tables, as saved models
-saved_vars    values of vars as array files
+saved_vars    values of vars as files
 saved_states  values of a program as one file
 saved_models  models to predict with, in the form of `psrt.save_inference_model`
 """

@@ -89,6 +89,13 @@ class LoDTensor:
     def __len__(self) -> int:
         return len(self._array)
 
+    def __bool__(self) -> bool:
+        """Return whether it holds an array."""
+        return self._held is not None
+
+    def _get_dims(self) -> list[int]:
+        return self.shape()
+
     def __str__(self) -> str:
         return f"LoDTensor(lod {self.lod()}, {self._array})"
 

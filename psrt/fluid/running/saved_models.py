@@ -1,4 +1,4 @@
-"""Models to predict with, in the form of `psrt.save_inference_model`."""
+"""Models to predict with, in the form of `psrt.save_inference_model` and in PaddlePaddle's own."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from psrt.core.errors import DataError
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import Variable
+from psrt.fluid.running import paddle_files
 from psrt.fluid.running.scope import global_scope
 from psrt.fluid.running.values import Fetch, names_of
 from psrt.trainer.models import MANIFEST, RowPages, inference
@@ -33,9 +37,11 @@ def save_inference_model(
 ) -> list[str]:
     """Write the part of the program that computes `target_vars`, and its parameters.
 
-    Rows of tables on pservers come from there. Files are those of a saved model of psrt, and
-    `__model__`, or `model_filename`, with the text of the program; other files in `dirname` stay.
-    The other arguments have no effect. Returns the names of `target_vars`. Raises `ProgramError`
+    Rows of tables on pservers come from there. Files are those of a saved model of psrt, and those
+    of PaddlePaddle: `__model__`, or `model_filename`, and the parameters, in a file each or in
+    `params_filename`. Where Fluid lacks an op of the program, or a table is distributed,
+    `__model__` holds the program's text. Other files in `dirname` stay. The other arguments have
+    no effect. Returns the names of `target_vars`. Raises `ProgramError`
     for a feed or target the program does not have.
     """
     program = default_main_program() if main_program is None else main_program
@@ -43,9 +49,20 @@ def save_inference_model(
     tables, directory = _tables(program), Path(dirname)
     with beside_other_files(directory) as place:
         inference.save_inference_model(place, feeds, fetches, program.graph, global_scope(), tables)
-        shown = inference.load_inference_model(place).program.to_text()
-        (place / (model_filename or MODEL_FILE)).write_text(shown)
+        _write_paddles(place / (model_filename or MODEL_FILE), params_filename)
     return fetches
+
+
+def _write_paddles(path: Path, params_filename: str | None) -> None:
+    """Write PaddlePaddle's files beside those of the model in the directory of `path`."""
+    model = inference.load_inference_model(path.parent)
+    records = model.program.parameters
+    if not any(record.distributed for record in records.values()):
+        arrays = {name: model.parameter(name) for name in records}
+        names = model.feeds, model.fetches
+        if paddle_files.write_model(path, model.program, *names, arrays, params_filename):
+            return
+    path.write_text(model.program.to_text())
 
 
 @contextmanager
@@ -79,8 +96,13 @@ def load_inference_model(
     """Return the program, the names of its feeds, and the vars to fetch.
 
     Parameters go into the global scope; rows of tables are read from the files when looked up.
-    Raises `DataError` for files that are missing or damaged.
+    Models that PaddlePaddle saved are read, too, from `dirname`, or from files that begin with that
+    path (`.pdmodel`, `.pdiparams`). Raises `DataError` for files that are missing or damaged, and
+    for an op that psrt does not read.
     """
+    path = paddle_files.model_file(Path(dirname), model_filename, MODEL_FILE)
+    if path is not None and not (path.parent / MANIFEST).is_file():
+        return _of_paddle(path, params_filename)
     predictor = inference.load_inference_model(dirname)
     program, scope = FluidProgram(predictor.program), global_scope()
     program.rows_from = predictor.rows
@@ -89,6 +111,19 @@ def load_inference_model(
             scope[name] = predictor.parameter(name)
     scope.reset_state(predictor.program)
     return program, predictor.feeds, [program.variable(name) for name in predictor.fetches]
+
+
+def _of_paddle(
+    path: Path, params_filename: str | None
+) -> tuple[FluidProgram, list[str], list[Variable]]:
+    """Read a model that PaddlePaddle saved."""
+    made, arrays = paddle_files.read_model(path, params_filename)
+    scope, records = global_scope(), made.program.graph.parameters
+    for name, record in records.items():
+        if name not in arrays or arrays[name].shape != record.shape:
+            raise DataError(f"The files of {path} have no {name} of shape {record.shape}.")
+        scope[name] = arrays[name].astype(np.float32)
+    return made.program, made.feeds, made.fetches
 
 
 def _tables(program: FluidProgram) -> dict[str, Callable[[], RowPages]]:

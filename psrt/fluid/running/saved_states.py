@@ -21,6 +21,7 @@ from psrt.core.errors import DataError, ErrorCode
 from psrt.core.types import Array
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import Variable
+from psrt.fluid.running import paddle_files
 from psrt.fluid.running.saved_vars import is_parameter, is_persistable, newest
 from psrt.fluid.running.scope import global_scope
 from psrt.fluid.running.values import names_of
@@ -81,6 +82,8 @@ def load_program_state(
     Raises `DataError` for files that are missing or damaged.
     """
     path = Path(model_path)
+    if path.is_dir():
+        return paddle_files.read_all(path, [var.name for var in var_list] if var_list else None)
     state: dict[str, Array] = {}
     for file in (_file(path, "pdparams"), _file(path, "pdopt")):
         if file.suffix == ".pdparams" or file.exists():

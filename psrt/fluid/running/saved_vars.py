@@ -1,24 +1,26 @@
-"""Values of vars as array files: one `.npy` per var in a directory, or one `.npz` of all.
+"""Values of vars in PaddlePaddle's files: one for each var in a directory, or one of all.
 
-Arrays only, never pickle. Optimizer state is not saved and begins anew after a load. Values of a
-trainer's program are pulled from the pservers.
+Files of an earlier psrt, `.npy` and `.npz`, are read, too. Optimizer state is not saved and begins
+anew after a load. Values of a trainer's program are pulled from the pservers.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote, unquote
 
 import numpy as np
 
-from psrt.core.errors import DataError, ErrorCode, ProgramError
+from psrt.core.errors import DataError, ProgramError
 from psrt.core.types import Array
 from psrt.executor.memory import initial_values
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import FluidParameter, Variable
-from psrt.fluid.running import saved_tables
+from psrt.fluid.running import paddle_files, saved_tables
 from psrt.fluid.running.scope import FluidScope, global_scope
 from psrt.fluid.running.values import names_of
 
@@ -45,15 +47,7 @@ def save_vars(
         saved_tables.save(program, names, dirname, filename)
         return
     scope = newest(program, names)
-    arrays = {name: np.asarray(scope[name]) for name in names}
-    directory = Path(dirname)
-    directory.mkdir(parents=True, exist_ok=True)
-    if filename is not None:
-        with (directory / filename).open("wb") as file:
-            np.savez(file, allow_pickle=False, **{quote(n, safe=""): a for n, a in arrays.items()})
-        return
-    for name, values in arrays.items():
-        np.save(directory / _file(name), values, allow_pickle=False)
+    paddle_files.write_arrays(Path(dirname), {name: scope[name] for name in names}, filename)
 
 
 def load_vars(
@@ -82,15 +76,14 @@ def load_vars(
     if saved_tables.is_saved_model(directory):
         saved_tables.load(program, _chosen(program, vars, predicate), directory)
         return
-    found = _read_all(directory / filename) if filename is not None else None
-    for name in _chosen(program, vars, predicate):
-        path = directory / (filename or _file(name))
-        values = found.get(name) if found is not None else _read(path)
-        var = program.graph.vars[name]
-        if values is None or values.shape != var.shape:
+    names = _chosen(program, vars, predicate)
+    found = _arrays(directory, names, filename)
+    for name in names:
+        values, var = found.get(name), program.graph.vars[name]
+        if values is None or values.size != math.prod(var.shape):
             what = "does not have it" if values is None else f"holds shape {values.shape}"
-            raise DataError(f"{name} has shape {var.shape}, but {path} {what}.")
-        scope[name] = values.astype(var.dtype, copy=False)
+            raise DataError(f"{name} has shape {var.shape}, but {directory} {what}.")
+        scope[name] = values.reshape(var.shape).astype(var.dtype, copy=False)
 
 
 def save_params(
@@ -156,20 +149,26 @@ def newest(program: FluidProgram, names: Iterable[str]) -> FluidScope:
     return whole
 
 
-def _file(name: str) -> str:
-    return f"{quote(name, safe='')}.npy"
+def _arrays(directory: Path, names: Sequence[str], filename: str | None) -> dict[str, Array]:
+    """Read the files of vars, of PaddlePaddle or of an earlier psrt."""
+    if filename is not None:
+        with suppress(OSError), (directory / filename).open("rb") as file:
+            if file.read(2) == b"PK":  # a .npz file is a ZIP archive
+                return _of_archive(directory / filename)
+        return paddle_files.read_arrays(directory, names, filename)
+    old = {name: directory / f"{quote(name, safe='')}.npy" for name in names}
+    found = {name: _array(path) for name, path in old.items() if path.is_file()}
+    rest = [name for name in names if name not in found]
+    return found | paddle_files.read_arrays(directory, rest, None)
 
 
-def _read(path: Path) -> Any:
+def _array(path: Path) -> Any:
     try:
         return np.load(path, allow_pickle=False)
-    except OSError as error:
-        what = f"{path} cannot be read: {error.strerror}."
-        raise DataError(what, code=ErrorCode.DATA_MISSING) from error
     except ValueError as error:
         raise DataError(f"{path} is no array file: {error}.") from error
 
 
-def _read_all(path: Path) -> dict[str, Array]:
-    with _read(path) as file:
+def _of_archive(path: Path) -> dict[str, Array]:
+    with _array(path) as file:
         return {unquote(name): file[name] for name in file.files}

@@ -70,6 +70,10 @@ class ScopeTensor(LoDTensor):
         dtype = self._scope[self._name].dtype if self._name in self._scope else None
         self._scope[self._name] = np.array(array, dtype)
 
+    def __bool__(self) -> bool:
+        """Return whether the scope holds an array of this name."""
+        return self._name in self._scope
+
     @property
     def _array(self) -> Array:
         return self._scope[self._name]

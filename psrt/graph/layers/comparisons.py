@@ -59,5 +59,13 @@ def logical_not(x: Var) -> Var:
     return Layer("logical_not").op("logical_not", {"x": x})
 
 
+def where(condition: Var, x: Var, y: Var) -> Var:
+    """Elements of `x` where `condition` is True, else of `y`, which has the type of `x`.
+
+    Both are computed. Gradients flow to the elements that were taken.
+    """
+    return Layer("where").op("where", {"condition": condition, "x": x, "y": y})
+
+
 def _of_two(kind: str, x: Var, y: Var) -> Var:
     return Layer(kind).op(kind, {"x": x, "y": y}, axis=-1)

@@ -100,6 +100,17 @@ def logical_not(call: OpCall) -> Types:
     return {"out": _need_bools(call, "x")}
 
 
+@define("where", inputs="condition x y", ragged="condition x y")
+def where(call: OpCall) -> Types:
+    """x where condition, else y, of one type; condition is broadcast to them."""
+    condition, x, y = _need_bools(call, "condition"), call.one("x"), call.one("y")
+    call.need(x == y, f"argument y is {y}, argument x is {x}")
+    need_common_rows(call, x, condition)
+    fits = broadcast(x.shape, condition.shape) == x.shape
+    call.need(fits, f"argument condition is {condition}, which does not fit argument x, {x}")
+    return {"out": x}
+
+
 def _need_bools(call: OpCall, slot: str) -> TensorType:
     found = call.one(slot)
     call.need(found.dtype == "bool", f"argument {slot} must hold bools, not {found}")

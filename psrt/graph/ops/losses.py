@@ -62,10 +62,11 @@ def _need_positive(call: OpCall, name: str) -> None:
 
 
 def need_classes(call: OpCall, slot: str) -> TensorType:
-    """Require (rows, classes) floats and int64 labels (rows, 1)."""
+    """Require (rows, classes) floats and int64 labels (rows, 1); of elements ragged (n,), too."""
     found, label = call.need_float(slot), call.one("label")
     call.need_ndim(slot, 2)
-    fits = label.dtype == "int64" and label.shape == (ROWS, 1)
+    shapes = ((ROWS, 1), (ROWS,)) if label.ragged else ((ROWS, 1),)
+    fits = label.dtype == "int64" and label.shape in shapes and label.ragged == found.ragged
     call.need(fits, f"argument label must be int64 (-1, 1) for {slot} {found}, not {label}")
     return found
 
@@ -79,7 +80,7 @@ def _need_targets(call: OpCall, slot: str) -> TensorType:
     return call.one(slot)
 
 
-@define("cross_entropy", inputs="input label")
+@define("cross_entropy", inputs="input label", ragged="input label")
 def cross_entropy(call: OpCall) -> Types:
     """−log of the probability of the right class; input holds probabilities.
 
@@ -88,7 +89,12 @@ def cross_entropy(call: OpCall) -> Types:
     return {"out": _need_targets(call, "input").reshaped((ROWS, 1))}
 
 
-@define("softmax_with_cross_entropy", inputs="logits label", outputs="out softmax")
+@define(
+    "softmax_with_cross_entropy",
+    inputs="logits label",
+    outputs="out softmax",
+    ragged="logits label",
+)
 def softmax_with_cross_entropy(call: OpCall) -> Types:
     """Cross-entropy of the softmax of the logits; returns both."""
     logits = _need_targets(call, "logits")

@@ -71,7 +71,7 @@ def sliding_auc(call: OpCall) -> Types:
     return {"out": _SCALAR} | counts
 
 
-@define("accuracy", inputs="input label counts?", outputs="out counts?")
+@define("accuracy", inputs="input label counts?", outputs="out counts?", ragged="input label")
 def accuracy(call: OpCall) -> Types:
     """Share of examples whose label is among the k highest scores. attrs: k.
 

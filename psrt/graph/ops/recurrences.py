@@ -1,4 +1,4 @@
-"""Recurrent layers over the elements of each example, as one op each.
+"""Recurrent layers over the elements of each example, as one op each, and steps that users write.
 
 `input` (n, gates · size) holds what the elements add to the gates, `weight` what the state before
 does. attrs: is_reverse, which begins with the last element; gate_activation, candidate_activation
@@ -61,3 +61,21 @@ def gru(call: OpCall) -> Types:
     call.need(fits, f"bias of shape {bias.shape} does not fit a state of {size}")
     x = call.one("input")
     return {"out": x.reshaped((ROWS, size)), "gates": x}
+
+
+@define("recurrence", inputs="x*", outputs="out", ragged="x")
+def recurrence(call: OpCall) -> Types:
+    """A step that is a program of its own, once for each element of each example, in order.
+
+    `x` are the vars that the step reads: `elements` ragged ones, first values of states, `statics`
+    that belong to examples, and others. attrs: body, the text of the step's program; reads, the
+    names there of all in x; states, their names there, those with a first value in x at first;
+    firsts, numbers that the other states begin with; following, the names of the states after a
+    step; outputs; width, the columns of outputs and states, side by side in the result; is_test.
+    """
+    xs, count = call.many("x"), call.attrs["elements"]
+    call.need(0 < count <= len(xs), "a recurrence reads the elements of a ragged var at least")
+    for number, x in enumerate(xs):
+        needed = "the elements of examples" if number < count else "no ragged var"
+        call.need(x.ragged == (number < count), f"argument x has {x}, where it takes {needed}")
+    return {"out": TensorType((ROWS, call.attrs["width"]), "float32", ragged=True)}

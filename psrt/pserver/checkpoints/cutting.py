@@ -185,7 +185,7 @@ class Cutting:
         outcome = self._report(number, record, problem)
         if is_taken:
             outcome = PartOutcome.UNKNOWN
-        if outcome is PartOutcome.COMPLETE:
+        if outcome is PartOutcome.COMPLETE and number > self.complete:  # a late end is behind it
             for table in (*dense, *sparse):
                 table.confirm()
             self.complete = number

@@ -25,6 +25,7 @@ from psrt.core import whole_file
 from psrt.core.allocator import keep_freed_memory
 from psrt.core.errors import ErrorCode, JobError, PsrtError
 from psrt.core.log import add_fields
+from psrt.core.process import note
 from psrt.core.service_manager import ServiceReporter
 from psrt.core.specs import TableSpec
 from psrt.core.threads import schedule
@@ -246,7 +247,7 @@ def _report_ready(config: PserverConfig, server: Server, watched: Watched) -> No
     watched.set_ready(True)
     if config.ready_file:
         _write_ready_file(Path(config.ready_file), _ready_facts(server, watched.endpoint))
-    print(f"psrt pserver ready on {server.endpoint}", flush=True)
+    note(f"psrt pserver ready on {server.endpoint}")
 
 
 def _report_resized(config: PserverConfig, trainers: int) -> None:

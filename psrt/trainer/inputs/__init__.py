@@ -12,12 +12,13 @@ dealt          epochs whose files were dealt again, to another number of trainer
 kept_values    arrays that a trainer keeps from step to step, as text in a position
 label_ranges   labels outside of the range of their loss
 state          progress through the data, kept in a file for `--resume`
+resuming       check that pservers have what a state goes on from
 batches        a job's files to prepared batches
 redealing      progress of all trainers of a cut, dealt to another number of trainers
 """
 
 from psrt.data.reading import Ahead
-from psrt.trainer.inputs import batches, redealing, state
+from psrt.trainer.inputs import batches, redealing, resuming, state
 from psrt.trainer.inputs.batches import PREPARED_AHEAD, feed, format_of, training_files
 from psrt.trainer.inputs.counts import with_counts
 from psrt.trainer.inputs.job import Job, load_job
@@ -29,4 +30,4 @@ from psrt.trainer.inputs.warm_start import warm_start_of
 __all__ = ["PREPARED_AHEAD", "Ahead", "feed", "format_of", "training_files"]
 __all__ += ["BatchPreparer", "Measured", "Outputs", "PreparedBatch", "bind"]
 __all__ += ["Job", "Kept", "batches", "kept_of", "load_job", "plain_of", "redealing", "state"]
-__all__ += ["warm_start_of", "with_counts"]
+__all__ += ["resuming", "warm_start_of", "with_counts"]

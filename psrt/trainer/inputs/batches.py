@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from psrt.core.counters import Counters
-from psrt.core.errors import ConfigError
+from psrt.core.errors import ConfigError, DataError, ErrorCode
 from psrt.data.formats import Format, TextFormat, format_named
 from psrt.data.reading import QueueReader
 from psrt.data.sources import STDIN, DataFile, files, shard_files, shards_of
@@ -55,14 +55,24 @@ def test_files(job: Job) -> list[Path | str]:
     return files.expand(job.config.data.test, job.config.resolve(""))
 
 
+def validation_files(job: Job) -> list[Path | str]:
+    """The files that are tested while training goes on; none if the job has none."""
+    return files.expand(job.config.data.validation, job.config.resolve(""))
+
+
 def check_tests(job: Job) -> None:
-    """Read the test files, up to `CHECKED_BYTES`; raises the `DataError` of a bad line.
+    """Read test and validation files, up to `CHECKED_BYTES` of each; raises the `DataError` of a
+    bad line.
 
     So a mistake in them costs no training. Training goes on for minutes without its trainer 0 if
     they are large, so what lies behind is read by the test alone.
     """
+    for paths in (validation_files(job), test_files(job)):
+        _check_files(job, [path for path in paths if path != STDIN])
+
+
+def _check_files(job: Job, paths: list[Path | str]) -> None:
     data, counters = job.config.data, Counters()
-    paths = [path for path in test_files(job) if path != STDIN]
     if not paths:
         return
     options = data.batch_size, data.reader_threads, data.queue_batches
@@ -94,11 +104,12 @@ def feed(
 
     The order of the files is drawn from the job's shuffle seed and the epoch. `first_example` is
     that of `Executor`. An earlier process trained on the data before `start`; with one reader
-    thread the batches are those that would have followed in it.
+    thread the batches are those that would have followed in it. Raises `DataError` if the files
+    have no example at all.
     """
     data, format = job.config.data, format_of(job)
     preparer = BatchPreparer(job.program, first_example, start.steps)
-    ranges = label_ranges(job.program)
+    ranges, is_empty = label_ranges(job.program), start == AT_THE_START
     for epoch in range(start.epoch, epochs + 1):
         dealt = start.files_in(epoch, paths, data.shuffle_seed)
         reader = QueueReader(
@@ -114,4 +125,17 @@ def feed(
         with reader as batches:
             for batch in batches:
                 check_labels(ranges, batch, Where(dealt.files, format))
+                is_empty = False
                 yield preparer.prepare(job.shaped(batch), epoch, reader.place)
+        if is_empty:
+            raise _no_example(dealt.files)
+
+
+def _no_example(paths: Sequence[DataFile]) -> DataError:
+    return DataError(
+        f"the training files of this trainer have no example: {', '.join(map(str, paths))}. It "
+        "trained nothing, and no model is saved.",
+        code=ErrorCode.DATA_MISSING,
+        hint="Look at the files, or leave out the empty ones; with fewer files than trainers, "
+        "plain text is cut into parts.",
+    )

@@ -60,7 +60,7 @@ def run_user_code(call: Callable[[], Any], path: Path, doing: str) -> Any:
             f"{doing} of the job raised {type(error).__name__} at {_user_line(error, path)}: "
             f"{error}",
             hint=hint_for(error)
-            or "This is the job's own code; `python -i` on the file shows the full traceback.",
+            or "This is the job's own code; --debug prints the whole traceback.",
         ) from error
 
 

@@ -9,7 +9,8 @@ present; the summary's loss and AUC cover the last epoch. Called by the training
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from psrt.core.clock import Clock
@@ -23,7 +24,8 @@ from psrt.trainer.measuring.metrics import Tally, number
 class Progress:
     """Counts of one training; epochs count from 1.
 
-    `share_at(epoch, place)` is the share of the training behind a place, 0 = unknown.
+    `share_at(epoch, place)` is the share of the training behind a place, 0 = unknown. `record` gets
+    the numbers of each line.
     """
 
     def __init__(
@@ -33,7 +35,9 @@ class Progress:
         clock: Clock,
         write: Callable[[str], None],
         share_at: Callable[[int, Place], float] = lambda epoch, place: 0.0,
+        record: Callable[[Mapping[str, Any]], None] = lambda numbers: None,
     ) -> None:
+        self._record = record
         self._epochs, self._every_s, self._clock, self._write = epochs, every_s, clock, write
         self.steps = self.examples = self.skipped_steps = 0
         self._epoch = 0
@@ -53,6 +57,20 @@ class Progress:
         """Print the last line: no step follows."""
         self._is_stepping = False
         self.line()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Count no time, and await no step, in this context."""
+        was_stepping, self._is_stepping = self._is_stepping, False
+        began_s = self._clock.now()
+        try:
+            yield
+        finally:
+            took_s = self._clock.now() - began_s
+            self._started_s += took_s
+            self._line_started_s += took_s
+            self._ended_s += took_s
+            self._is_stepping = was_stepping
 
     def describe(self, patience_s: float) -> str:
         """Return progress as text; raises `DeadlineError` if a step takes more than `patience_s`.
@@ -116,6 +134,9 @@ class Progress:
             f"  {rate:,.0f} ex/s  {tally.text()}{skipped}{self._left()}"
         )
         self._line_started_s, self._line_tally, self._newest = self._ended_s, Tally(), tally
+        values = {name: number(value) for name, value in tally.metrics.items()}
+        numbers = {**self.numbers(), "examples_per_s": round(rate, 1)}
+        self._record({"step": numbers.pop("steps"), **numbers, **values})
 
     def _share(self) -> float:
         """The share of the whole training that is done, 0 = unknown."""

@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs import TableSpec
 from psrt.core.tensors import Ragged
 from psrt.core.types import F32, I64, Array
-from psrt.data.slots import Slot, slot_of
+from psrt.data.formats import batch_of, fields_in
+from psrt.data.slots import Batch, Slot, shaped, slot_of
 from psrt.executor.memory import Scope
 from psrt.executor.ports import ParamSource
 from psrt.executor.program import Executor
@@ -28,8 +30,9 @@ from psrt.graph.verify import check_computed, verify
 from psrt.partition.plan import build_plan
 from psrt.trainer.inputs import Job
 from psrt.trainer.models import export
+from psrt.trainer.models.file_layout import format_of_slots, options_in
 from psrt.trainer.models.model_dir import MANIFEST, Manifest, Prediction, unreadable
-from psrt.trainer.models.saved_model import SavedModel, check_fits, load
+from psrt.trainer.models.saved_model import SavedModel, SavedTable, check_fits, load
 
 PAGE_ROWS = 1 << 16
 """Rows of a page of a table that is whole in a scope."""
@@ -59,6 +62,18 @@ class Predictor:
         """
         return self._executor.run(feed, self.fetches, roles=("forward",))
 
+    def features(self, columns: Mapping[str, Sequence[Any]]) -> Batch:
+        """Return the feed of n raw rows: `columns` has n values for each column of the training
+        files that the model is fed from, such as a DataFrame or a dict of lists.
+
+        Texts are hashed, numbers scaled and missing values replaced as in training. Raises
+        `DataError` naming row and column, `ConfigError` for files without columns.
+        """
+        format, vars = self.prediction.format, self.program.vars
+        slots = [slot for slot in self.slots if slot.name in self.feeds]
+        fields = fields_in(format_of_slots(self.prediction, slots), format)
+        return shaped([vars[name] for name in self.feeds], batch_of(fields, columns))
+
     def parameter(self, name: str) -> Array:
         """Return a whole parameter; a sparse table of fixed height has one row per declared id.
 
@@ -74,6 +89,10 @@ class Predictor:
             )
         ids = np.arange(record.shape[0], dtype=np.int64)
         return self._model.pull_rows({name: ids})[name]
+
+    def table(self, name: str) -> SavedTable:
+        """Return a sparse table: the ids that have a row of their own, its spec, its rows."""
+        return self._model.tables[name]
 
     def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
         """Return rows (n, width) of any ids (n,) of each table."""
@@ -174,8 +193,10 @@ def manifest_of(job: Job) -> Manifest:
 def prediction_of(job: Job) -> Prediction:
     """Return the prediction of a job's model: feeds, fetches and the kind of its values."""
     model = job.model
+    data = job.config.data
+    options = options_in(data)
     if model.prediction is None:
-        return Prediction(slots=job.slots)
+        return Prediction(slots=job.slots, format=data.format, options=options)
     fetches = (model.prediction.name,)
     return Prediction(
         feeds=tuple(var.name for var in prune(job.program, fetches).data_vars()),
@@ -183,6 +204,8 @@ def prediction_of(job: Job) -> Prediction:
         kind=model.prediction_is,
         label=model.label.name if model.label is not None else "",
         slots=job.slots,
+        format=data.format,
+        options=options,
     )
 
 

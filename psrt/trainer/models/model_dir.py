@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from psrt.config.sections import DATA_FORMATS
 from psrt.core import specs
 from psrt.core.errors import DataError, ErrorCode
 from psrt.data.slots import Slot
@@ -45,7 +46,7 @@ class Prediction:
 
     `kind` names the fetched values: "probability", "logit", or "" where it is unknown.
     `label` is the data var with the true answers, "" for none; `slots` are the fields of a line of
-    the training files, labels included.
+    the training files, labels included, `format` is that of these files, with its `options`.
     """
 
     feeds: tuple[str, ...] = ()
@@ -53,6 +54,8 @@ class Prediction:
     kind: str = ""
     label: str = ""
     slots: tuple[Slot, ...] = ()
+    format: str = "multislot"
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -189,4 +192,18 @@ def _parse_prediction(plain: dict[str, Any]) -> Prediction:
         kind=str(plain.get("kind", "")),
         label=str(plain.get("label", "")),
         slots=tuple(Slot(**slot) for slot in plain.get("slots", ())),
+        format=_known_format(plain.get("format", "multislot")),
+        options=_legal_options(plain.get("options", {})),
     )
+
+
+def _known_format(name: Any) -> str:
+    if name not in DATA_FORMATS:
+        raise ValueError(f"format {name!r} is unknown")
+    return str(name)
+
+
+def _legal_options(options: Any) -> dict[str, Any]:
+    if not isinstance(options.get("columns", {}), dict):
+        raise ValueError("columns is no object")
+    return dict(options)

@@ -1,8 +1,9 @@
 """Writes a saved model as one ONNX file, for runtimes that are not psrt.
 
 Inputs are the model's feeds, outputs its fetches, both by their names; the first dimension is free.
-Programs without a counterpart in ONNX are refused before anything is written: ragged inputs,
-distributed tables (any int64 is an id of them), op types without an exporter. Limit: 2 GiB a file,
+Of a distributed table, of which any int64 is an id, the file has the rows that were trained, and
+computes the initial values of others. Programs without a counterpart in ONNX are refused before
+anything is written: ragged inputs, op types without an exporter. Limit: 2 GiB a file,
 of protobuf. The `onnx` package is an extra, imported here alone.
 """
 
@@ -20,7 +21,17 @@ from psrt.core.types import Array
 from psrt.graph.ops import ROWS
 from psrt.graph.program import Op, Program, Var
 from psrt.trainer.models.inference import Predictor
-from psrt.trainer.models.onnx_nodes import EXPORTS, OPSET, Drawing, OnnxGraph, refusal
+from psrt.trainer.models.onnx_nodes import (
+    EXPORTS,
+    ML_DOMAIN,
+    ML_OPSET,
+    OPSET,
+    Drawing,
+    OnnxGraph,
+    OnnxNode,
+    Vocabulary,
+    refusal,
+)
 
 IR_VERSION = 8
 """IR version of OPSET: onnxruntime refuses files of a newer one than its own."""
@@ -36,13 +47,14 @@ def export_onnx(predictor: Predictor, path: Path) -> None:
     the `onnx` package is not installed.
     """
     onnx = _onnx()
-    graph = graph_of(predictor.program)
+    vocabularies = _vocabularies(predictor)
+    graph = graph_of(predictor.program, vocabularies)
     _check_made(predictor.program, graph, predictor.fetches)
-    constants = graph.constants | _parameters(predictor)
+    constants = graph.constants | _parameters(predictor, vocabularies)
     _check_size(constants)
     model = onnx.helper.make_model(
         _graph_proto(onnx, predictor, graph, constants),
-        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+        opset_imports=_opsets(onnx, graph),
         ir_version=IR_VERSION,
         producer_name="psrt",
     )
@@ -55,7 +67,13 @@ def export_onnx(predictor: Predictor, path: Path) -> None:
         written.unlink(missing_ok=True)
 
 
-def graph_of(program: Program) -> OnnxGraph:
+def _opsets(onnx: Any, graph: OnnxGraph) -> list[Any]:
+    used = {node.domain for node in graph.nodes}
+    versions = {"": OPSET, ML_DOMAIN: ML_OPSET}
+    return [onnx.helper.make_opsetid(*each) for each in versions.items() if each[0] in {"", *used}]
+
+
+def graph_of(program: Program, vocabularies: Mapping[str, Vocabulary]) -> OnnxGraph:
     """The nodes of a program for testing, or a refusal."""
     for var in program.data_vars():
         if var.ragged:
@@ -64,14 +82,7 @@ def graph_of(program: Program) -> OnnxGraph:
                 "Nothing was written.",
                 hint="Feed a fixed number of values an example, padded, or use `psrt predict`.",
             )
-    for parameter in program.parameters.values():
-        if parameter.distributed:
-            raise ProgramError(
-                f"The table {parameter.name} is distributed: any int64 is an id of it, and an ONNX "
-                "file holds a whole array. Nothing was written.",
-                hint="Declare it with is_distributed=False, or use `psrt predict`.",
-            )
-    graph = OnnxGraph(program.vars)
+    graph = OnnxGraph(program.vars, vocabularies)
     for op in program.ops:
         _draw(op, graph)
     return graph
@@ -108,10 +119,29 @@ def _onnx() -> Any:
     return onnx
 
 
-def _parameters(predictor: Predictor) -> dict[str, Array]:
-    """Return whole parameters, with zeros in padding rows as lookups read them."""
+def _vocabularies(predictor: Predictor) -> dict[str, Vocabulary]:
+    """The ids of each distributed table, at least one, the padding id among them."""
     found = {}
     for name, record in predictor.program.parameters.items():
+        if record.distributed:
+            table = predictor.table(name)
+            more = [record.padding_id] if record.padding_id is not None else []
+            ids = np.append(table.ids, np.array(more or [0][: not len(table.ids)], np.int64))
+            found[name] = Vocabulary(np.unique(ids), table.spec)
+    return found
+
+
+def _parameters(predictor: Predictor, vocabularies: Mapping[str, Vocabulary]) -> dict[str, Array]:
+    """Return whole parameters, with zeros in padding rows as lookups read them.
+
+    Of a distributed table the rows of its vocabulary, and one of zeros.
+    """
+    found: dict[str, Array] = {}
+    for name, record in predictor.program.parameters.items():
+        if vocabulary := vocabularies.get(name):
+            rows = predictor.pull_rows({name: vocabulary.ids})[name]
+            found[name] = np.append(rows, np.zeros_like(rows[:1]), axis=0)
+            continue
         values = predictor.parameter(name)
         if record.padding_id is not None:
             values = values.copy()
@@ -137,7 +167,7 @@ def _graph_proto(
     helper, vars = onnx.helper, predictor.program.vars
     used = {name for node in graph.nodes for name in node.inputs} | set(predictor.fetches)
     return helper.make_graph(
-        [helper.make_node(n.type, n.inputs, n.outputs, **n.attrs) for n in graph.nodes],
+        [_node(helper, node) for node in graph.nodes],
         "psrt",
         [_value_info(onnx, vars[name]) for name in predictor.feeds],
         [_value_info(onnx, vars[name]) for name in predictor.fetches],
@@ -147,6 +177,10 @@ def _graph_proto(
             if name in used
         ],
     )
+
+
+def _node(helper: Any, node: OnnxNode) -> Any:
+    return helper.make_node(node.type, node.inputs, node.outputs, domain=node.domain, **node.attrs)
 
 
 def _value_info(onnx: Any, var: Var) -> Any:

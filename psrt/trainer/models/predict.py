@@ -16,21 +16,21 @@ from typing import TextIO
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from psrt.config.load import load_job
 from psrt.config.sections import PredictConfig
 from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError, DataError, ErrorCode, PsrtError
 from psrt.core.hints import did_you_mean
 from psrt.core.types import Array
-from psrt.data.formats import Format, MultiSlotFormat, format_named, options_of
+from psrt.data.formats import Format, options_of
 from psrt.data.reading import QueueReader
 from psrt.data.slots import Batch, Slot, batch_rows, shaped
 from psrt.data.sources import STDIN, expand
 from psrt.graph.ops import ROWS
 from psrt.kernels import jit
 from psrt.kernels.ops import nn
+from psrt.trainer.models.file_layout import format_of_files, layout_of
 from psrt.trainer.models.inference import Predictor, load_inference_model
-from psrt.trainer.models.model_dir import MANIFEST
+from psrt.trainer.models.model_dir import MANIFEST, Prediction
 from psrt.trainer.models.prediction_text import FORMATS, Fetched
 
 _STDOUT = "the standard output"
@@ -66,13 +66,17 @@ def predict(
         jit.set_cache_dir(settings.cache_dir)
     predictor = load_inference_model(directory, settings.fetch or None)
     check_fetches(predictor)
-    slots = slots_of_files(predictor, settings.slots, settings.job)
+    layout = layout_of(settings, predictor.prediction)
+    slots = slots_of_files(predictor, settings.slots, layout)
+    format = format_of_files(settings, layout, slots)
     limits = threadpool_limits(settings.cpu_threads, user_api="blas")
     with limits, output(settings.out) as file, naming_slots(slots, predictor.feeds):
-        return _write(settings, predictor, _read(settings, slots, files, advance), file)
+        return _write(settings, predictor, _read(settings, format, files, advance), file)
 
 
-def slots_of_files(predictor: Predictor, names: Sequence[str], job: str = "") -> tuple[Slot, ...]:
+def slots_of_files(
+    predictor: Predictor, names: Sequence[str], layout: Prediction
+) -> tuple[Slot, ...]:
     """The fields of a line: those named, or else those of the training files.
 
     Of files with named columns only those that the model is fed are read, so labels may be absent.
@@ -90,7 +94,7 @@ def slots_of_files(predictor: Predictor, names: Sequence[str], job: str = "") ->
             f"--slots leaves out {', '.join(missing)}, which the model needs.",
             hint=f"It is fed {', '.join(predictor.feeds)}; the order is that of the files.",
         )
-    if not names and job and "columns" in options_of(load_job(job).config.data.format):
+    if not names and "columns" in options_of(layout.format):
         return tuple(slot for slot in predictor.slots if slot.name in predictor.feeds)
     return tuple(known[name] for name in names) or predictor.slots
 
@@ -106,16 +110,6 @@ def naming_slots(slots: Sequence[Slot], fed: Sequence[str]) -> Iterator[None]:
             raise
         hint = f"If the lines have no {', '.join(unfed)}, add --slots {','.join(fed)}."
         raise DataError(error.message, hint=f"{error.hint} {hint}".strip()) from error
-
-
-def format_of_files(job: str, slots: Sequence[Slot]) -> Format:
-    """Return the format of a job's files for these slots; settings of other slots are ignored."""
-    if not job:
-        return MultiSlotFormat(slots)
-    data = load_job(job).config.data
-    columns = {slot.name: data.columns[slot.name] for slot in slots if slot.name in data.columns}
-    options = {**data.options, **({"columns": columns} if columns else {})}
-    return format_named(data.format, slots, options, job)
 
 
 def check_fetches(predictor: Predictor) -> None:
@@ -235,15 +229,14 @@ def _drop_unwritten() -> None:
 
 def _read(
     settings: PredictConfig,
-    slots: tuple[Slot, ...],
+    format: Format,
     files: Sequence[Path | str],
     advance: Callable[[int], None],
 ) -> Iterator[Batch]:
     """Batches in the order of files and lines, which one reader thread keeps."""
-    counters, format = Counters(), format_of_files(settings.job, slots)
-    reported = 0
+    counters, reported = Counters(), 0
     with QueueReader(
-        files, slots, settings.batch_size, format=format, counters=counters
+        files, format.slots, settings.batch_size, format=format, counters=counters
     ) as batches:
         for batch in batches:
             yield batch

@@ -7,7 +7,7 @@ during training.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,17 +29,17 @@ class SavedModel:
     ) -> None:
         self.manifest = manifest
         self.dense = dict(dense)
-        self._tables = dict(tables)
+        self.tables = dict(tables)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape per dense parameter; (width,) per sparse table."""
         shapes: dict[str, tuple[int, ...]] = {name: a.shape for name, a in self.dense.items()}
-        return shapes | {name: (table.spec.width,) for name, table in self._tables.items()}
+        return shapes | {name: (table.spec.width,) for name, table in self.tables.items()}
 
     def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
         """Rows (n, width) of the wanted ids, per table."""
-        return {name: self._tables[name].read(ids) for name, ids in wanted.items()}
+        return {name: self.tables[name].read(ids) for name, ids in wanted.items()}
 
 
 class SavedTable:
@@ -50,8 +50,17 @@ class SavedTable:
         ids: I64 = np.concatenate([np.empty(0, np.int64), *(ids for ids, _ in pages)])
         self._places = np.argsort(ids, kind="stable")
         self._ids = ids[self._places]
-        self._pages = [rows for _, rows in pages]
+        self._pages, self._page_ids = [rows for _, rows in pages], [ids for ids, _ in pages]
         self._starts = np.cumsum([0, *(len(rows) for rows in self._pages)])
+
+    @property
+    def ids(self) -> I64:
+        """The ids (n,) that have a row of their own, in rising order."""
+        return self._ids
+
+    def pages(self) -> Iterator[tuple[I64, F32]]:
+        """Ids (n,) and rows (n, width), page by page as saved."""
+        yield from zip(self._page_ids, self._pages, strict=True)
 
     def read(self, ids: I64) -> F32:
         """Rows (n, width) of any ids (n,)."""

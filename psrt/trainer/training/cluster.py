@@ -27,7 +27,7 @@ from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
-from psrt.rpc.methods import Method
+from psrt.rpc.methods import ENDS_EARLY, Method
 from psrt.trainer.inputs import Job, warm_start_of
 from psrt.trainer.training.process import assume_identity_of_variables
 from psrt.trainer.training.shrinking import Shrunk, shrink
@@ -95,6 +95,11 @@ class ConnectedCluster:
         asked = pb.Meet(clock=name, reached=times, awaited=times if waits else 0, note=note)
         reply = self.clients[0].call(Method.MEET, header=pb.Header(meet=asked), timeout_s=timeout_s)
         return list(reply.header.meet_reply.notes)
+
+    def end_early(self) -> None:
+        """Let the other trainers end, as if they had no more data."""
+        asked = pb.Meet(clock=ENDS_EARLY, reached=1)
+        self.clients[0].call(Method.MEET, header=pb.Header(meet=asked), timeout_s=self._timeout_s)
 
     def hurry(self) -> None:
         """Shorten waits for lost pservers: this process was asked to end."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
+from psrt.core.errors import JobError
 from psrt.core.types import F32, I64
 from psrt.data.datasets import Records, Scattering
 from psrt.partition.transpiler import TrainerProgram
@@ -15,6 +17,9 @@ from psrt.trainer.shuffle import Seat, exchange, total_of
 from psrt.trainer.training.cluster import ConnectedCluster
 from psrt.trainer.training.lifetime import Lifetime
 from psrt.trainer.training.shrinking import Shrunk
+
+NOTE_NUMBERS = 1024
+"""Numbers in one note of `gather_numbers`: some 20 KiB."""
 
 
 class ConnectedCalls(ABC):
@@ -67,3 +72,29 @@ class ConnectedCalls(ABC):
         cluster = self._settled()
         with self._life.failing_for_good():
             return total_of(cluster.tell("records", str(count), self._call_timeout_s))
+
+    def gather_numbers(self, numbers: Sequence[float]) -> list[list[float]]:
+        """Return the numbers of each running trainer; each calls it between two steps.
+
+        Raises `JobError` if another trainer has another number of them.
+        """
+        cluster = self._settled()
+        found: list[list[float]] = []
+        for start in range(0, max(1, len(numbers)), NOTE_NUMBERS):
+            note = json.dumps([len(numbers), *numbers[start : start + NOTE_NUMBERS]])
+            with self._life.failing_for_good():
+                notes = cluster.tell("numbers", note, self._call_timeout_s)
+            parts = [json.loads(each) for each in notes if each]
+            _check_counts([part[0] for part in parts])  # all trainers raise, or none: no harm done
+            found = found or [[] for _ in parts]
+            for whole, part in zip(found, parts, strict=True):
+                whole += part[1:]
+        return found
+
+
+def _check_counts(counts: Sequence[int]) -> None:
+    if len(set(counts)) > 1:
+        raise JobError(
+            f"The trainers gather numbers, and brought {', '.join(map(str, counts))} of them.",
+            hint="All trainers call it with arrays of one size, equally often.",
+        )

@@ -45,6 +45,9 @@ class SingleTrainer:
         tables = self._tables.items()
         return {name: table for name, table in tables if isinstance(table, LocalTable)}
 
+    def end_early(self) -> None:
+        """Do nothing: there is no other trainer."""
+
     def hurry(self) -> None:
         """Do nothing: there is no pserver to wait for."""
 

@@ -14,10 +14,10 @@ import pytest
 from psrt.cli import main
 from psrt.cli.config import config
 from psrt.cli.data.commands import data
-from psrt.cli.export import export
 from psrt.cli.graph import graph
 from psrt.cli.init import init
 from psrt.cli.launch import launch
+from psrt.cli.models import export
 from psrt.cli.options import options_of
 from psrt.cli.predict import predict
 from psrt.cli.pserver import pserver

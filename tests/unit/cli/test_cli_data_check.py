@@ -126,7 +126,7 @@ def test_files_without_errors_pass(tmp_path: Path, capsys: pytest.CaptureFixture
     code = main.run(["data", "check", str(tmp_path / "good"), *SLOTS])
 
     assert code == 0
-    assert "3 examples are well formed; 0 errors in 0 of 1 files" in capsys.readouterr().out
+    assert "3 examples are well formed; 0 errors in 0 of 1 file" in capsys.readouterr().out
 
 
 def test_all_errors_are_found_with_file_line_and_slot(
@@ -209,7 +209,7 @@ def test_a_job_says_how_its_files_are_read(
     assert main.run(["data", "check", *files, *job]) == 1
     said = capsys.readouterr().out.splitlines()
     assert "b.csv, line 3" in said[0]
-    assert said[-1].endswith("1 errors in 1 of 2 files")
+    assert said[-1].endswith("1 error in 1 of 2 files")
     assert main.run(["data", "stat", files[0], *job]) == 0
     assert "label click: 50.00 % are not 0" in capsys.readouterr().out
 

@@ -153,7 +153,7 @@ MISTAKES = {
         "put my_features.py into the folder of the job's program",
     ),
     "an error of the program's own": program(
-        "    row =", "    1 / 0\n    row =", "ZeroDivisionError", "program.py:9", "python -i"
+        "    row =", "    1 / 0\n    row =", "ZeroDivisionError", "program.py:9", "--debug"
     ),
     "shapes that do not fit": program(
         "layers.concat([x, row], axis=1)",

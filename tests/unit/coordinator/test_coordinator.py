@@ -310,6 +310,31 @@ def test_reports_are_answered_when_the_cut_is_complete() -> None:
     assert cuts.part(1, "a:1", "r", call="repeated") == [Done("repeated", 1)]
 
 
+def test_a_repeated_report_of_an_older_complete_cut_is_not_told_that_it_was_given_up() -> None:
+    cuts = coordinator()
+    for number in (1, 2, 3):
+        cuts.request("cli", 0.0)
+        if number == 2:
+            cuts.failed(2, "b:1: no space is left")
+            continue
+        for endpoint in ENDPOINTS:
+            cuts.part(number, endpoint, "r")
+        cuts.committed(number)
+
+    assert cuts.part(1, "b:1", "r", call="late") == [Done("late", 1)]
+    (done,) = cuts.part(2, "c:1", "r", call="given up")
+    assert done.error.code is ErrorCode.CUT_GIVEN_UP
+
+
+def test_the_end_of_an_older_cut_of_a_former_coordinator_is_unknown() -> None:
+    cuts = coordinator(newest=6, complete=5)
+
+    assert cuts.part(4, "b:1", "r", call="late") == [Done("late", 0)]
+    assert cuts.part(5, "b:1", "r", call="newest") == [Done("newest", 5)]
+    (done,) = cuts.part(6, "b:1", "r", call="never complete")
+    assert done.error.code is ErrorCode.CUT_GIVEN_UP
+
+
 def test_reports_of_a_cut_that_is_given_up_fail_also_late_ones() -> None:
     cuts = coordinator()
     cuts.request("cli", 0.0)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from psrt.core.tensors import Ragged
 from psrt.fluid import clip, core, initializer, io, nets, optimizer
 from psrt.fluid.adapting import layer_table
 from psrt.fluid.layers import LAYERS, signature_of
+from psrt.fluid.names import EDGES
 from tests.support.pages import page
 
 TEXT = page("reference/fluid.md")
@@ -73,7 +72,9 @@ def test_what_a_room_has_is_told(room: str) -> None:
     public = getattr(fluid, room).__all__
     names = [name for name in public if not any(name.endswith(end) for end in longer)]
 
-    assert sorted(set(re.findall(r"`(\w+)`", listed)) - {"minimize"}) == sorted(names)
+    methods = {"minimize", "backward", "apply_gradients"} if room == "optimizer" else set()
+
+    assert sorted(set(re.findall(r"`(\w+)`", listed)) - methods) == sorted(names)
 
 
 def test_every_layer_is_shown_with_its_signature_and_no_other() -> None:
@@ -115,6 +116,20 @@ def test_a_call_that_is_told_to_be_refused_is(call: str, what: str) -> None:
         eval(call.strip("`"), {"fluid": fluid})
 
     assert what in str(caught.value)
+
+
+def test_a_name_of_a_part_that_psrt_will_not_have_is_refused_with_its_line() -> None:
+    lines = [part for part, _ in rows("part of Fluid | why, and what to do instead")]
+
+    for part, names in EDGES.items():
+        assert [line for line in lines if line.startswith(part)], part
+        for name in names.split():
+            for room in (fluid, fluid.layers, fluid.optimizer):
+                assert not hasattr(room, name), name
+    with pytest.raises(AttributeError, match=r"will not have detection, segm.*docs/reference"):
+        _ = fluid.layers.roi_align
+    with pytest.raises(AttributeError, match="lists what there is"):
+        _ = fluid.layers.quux_zzzz
 
 
 # --- what differs ---
@@ -186,6 +201,12 @@ def shares_may_be_empty() -> None:
     assert run(loss, program=compiled, x=np.array([[5.0]], "f4"))[0].tolist() == [5.0]
 
 
+def sizes_are_not_checked() -> None:
+    x = fluid.layers.data("x", [8, 1], append_batch_size=False)
+
+    assert run(fluid.layers.mean(x), x=np.ones((3, 1), "f4"))[0].tolist() == [1.0]
+
+
 def cuda_beside_another_executor_is_taken() -> None:
     fluid.layers.mean(fluid.layers.data("x", [1]))
     train = fluid.ParallelExecutor()
@@ -238,33 +259,42 @@ def ending_completes() -> None:
     assert program.connection is None
 
 
-def vars_are_array_files() -> None:
-    loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [3]), 2))
-    run(loss, x=np.ones((2, 3), "f4"))
+def branches_are_all_computed() -> None:
+    x = fluid.layers.data("x", [1])
+    low, high = (fluid.layers.reduce_sum(x) < bound for bound in (0.0, 9.0))
 
-    with tempfile.TemporaryDirectory() as directory:
-        fluid.io.save_persistables(fluid.Executor(), directory)
-        fluid.io.save_persistables(fluid.Executor(), directory, filename="all")
-        files = sorted(path.name for path in Path(directory).iterdir())
-        assert np.load(Path(directory) / "fc_0.b_0.npy").tolist() == [0, 0]
+    fluid.layers.cond(low, lambda: fluid.layers.exp(x), lambda: fluid.layers.sqrt(x))
+    split = fluid.layers.IfElse(high)
 
-    assert files == ["all", "fc_0.b_0.npy", "fc_0.w_0.npy"]
+    kinds = {op.type for op in fluid.default_main_program().global_block().ops}
+    assert {"exp", "sqrt", "where"} <= kinds
+    assert split.input(x) is x
+
+
+def steps_look_up_nothing() -> None:
+    words = fluid.layers.data("words", [1], dtype="int64", lod_level=1)
+    rnn = fluid.layers.DynamicRNN()
+
+    with pytest.raises(PsrtError, match="outside of it"), rnn.block():
+        rnn.output(fluid.layers.embedding(rnn.step_input(words), [9, 2]))
 
 
 DIFFERENCES: dict[str, Callable[[], None]] = {
     "seed 0 draws": runs_repeat,
     "temporary vars": names_end_in_out,
     "accuracy is": metrics_are_float64,
+    "a branch is": branches_are_all_computed,
+    "`DynamicRNN` and": steps_look_up_nothing,
     "schedules of": schedules_are_values,
     "optimizer state": optimizer_state_is_not_saved,
     "fetching lists": lists_are_ragged,
     "replicas return": replicas_give_the_mean,
+    "a fixed size": sizes_are_not_checked,
     "a batch must": shares_may_be_empty,
     "`use_cuda=True`": cuda_beside_another_executor_is_taken,
     "`train_from_dataset`": thread_is_not_read,
     "a pserver's startup": startup_of_a_pserver_does_nothing,
     "a trainer that ends": ending_completes,
-    "saved vars": vars_are_array_files,
 }
 
 

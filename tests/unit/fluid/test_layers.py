@@ -20,12 +20,15 @@ from psrt.graph.initializer import Xavier
 layers = fluid.layers
 
 ELSEWHERE = {
+    "Recurrence",
     "create_state",
     "sampled_softmax_with_cross_entropy",
     "set_state",
     "simple_img_conv_pool",
+    "where",
 }
-"""Named otherwise (`create_global_var`, `assign`), refused with a reason, and in fluid.nets."""
+"""Named otherwise (`create_global_var`, `assign`, `DynamicRNN`, `cond`), refused with a reason, and
+in fluid.nets."""
 
 
 def run(*fetches: fluid.Variable, **feed: Any) -> list[Any]:
@@ -90,7 +93,7 @@ def test_a_name_that_psrt_has_not_says_what_there_is_instead() -> None:
         assert str(caught.value) == f"psrt has no fluid.layers.{name}. {instead}"
     with pytest.raises(AttributeError, match=r"fluid.layers.embeding. Did you mean embedding\?"):
         _ = layers.embeding
-    assert not hasattr(layers, "DynamicRNN")
+    assert not hasattr(layers, "While")
 
 
 def test_what_layers_are_named_instead_exists() -> None:
@@ -120,9 +123,7 @@ def test_the_batch_is_in_the_shape_or_is_added(
     assert declare().shape == shape
 
 
-def test_a_batch_of_fixed_size_and_nested_lists_are_refused() -> None:
-    with pytest.raises(ProgramError, match="first size is the batch and fixed"):
-        layers.data("x", [8, 3], append_batch_size=False)
+def test_nested_lists_are_refused() -> None:
     with pytest.raises(ProgramError, match="lod_level 2"):
         layers.data("x", [1], lod_level=2)
 

@@ -389,7 +389,8 @@ def test_a_model_is_saved_beside_other_files_and_again(tmp_path: Path) -> None:
     program, feeds, fetches = fluid.io.load_inference_model(str(tmp_path), exe)
 
     files = sorted(path.name for path in tmp_path.iterdir())
-    assert files == ["__model__", "dense", "log", "manifest.json", "sparse"]
+    parameters = ["fc_0.b_0", "fc_0.w_0"]
+    assert files == ["__model__", "dense", *parameters, "log", "manifest.json", "sparse"]
     assert feeds == ["x"]
     again = exe.run(program, feed={"x": FEED["x"]}, fetch_list=fetches)[0]
     assert again.shape == expected.shape

@@ -137,11 +137,12 @@ def test_warm_up_loads_the_kernels_of_its_groups_only(cache_dir, monkeypatch):
     assert (mine.ready, other.ready) == (True, False)
 
 
+@pytest.mark.parametrize("content", [b"", b"garbage\n", b"I1\n.", b"(lp0\n."])
 @pytest.mark.parametrize("kind", ["index", "code"])
-def test_truncated_cache_entry_is_compiled_and_stored_anew(cache_dir, kind):
+def test_damaged_cache_entry_is_compiled_and_stored_anew(cache_dir, kind, content):
     fresh().load()
     for entry in cache_dir.rglob({"index": "*.nbi", "code": "*.nbc"}[kind]):
-        entry.write_bytes(b"")
+        entry.write_bytes(content)
 
     check(fresh())
 

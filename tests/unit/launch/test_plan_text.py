@@ -38,7 +38,8 @@ psrt trainer \\
   --carrier stream \\
   --cpu-threads 1 \\
   --cpu-num 1 \\
-  --report logs/trainer.0.report.json JOB"""
+  --report logs/trainer.0.report.json \\
+  --curves logs/trainer.0.curves.jsonl JOB"""
 
 SSH = """\
 # on each host: python3 -m psrt.launch.runners

@@ -131,3 +131,17 @@ def test_gradient_of_a_convolution_beside_another(filter_size: int) -> None:
         return layers.reduce_sum(layers.tanh(layers.concat(parts, axis=1)))
 
     check_gradients(build, {"x": RNG.normal(size=(5, 4)).astype(np.float32)})
+
+
+def test_where_takes_from_one_of_two_and_sends_gradients_to_what_it_took() -> None:
+    def build() -> Var:
+        given = layers.data("x", (3,))
+        x, y = (layers.fc(given, 3, param=name) for name in "ab")
+        rows = layers.less_than(layers.data("p", (1,)), layers.data("q", (1,)))
+        taken = layers.where(rows, x, layers.where(layers.less_than(x, y), x, layers.square(y)))
+        return layers.reduce_sum(layers.fc(taken, 1, param="last"))
+
+    rng = np.random.default_rng(4)
+    feed = {"x": rng.normal(size=(4, 3)), "p": np.array([[1.0], [2], [3], [4]])}
+
+    check_gradients(build, feed | {"q": np.array([[2.0], [2], [2], [8]])})

@@ -209,3 +209,62 @@ def test_what_does_not_fit_is_refused() -> None:
         layers.dynamic_lstm(layers.data("x", (12,), ragged=True), 10)
     with program(), pytest.raises(ProgramError, match="gate_activation is 'swish'"):
         layers.dynamic_gru(layers.data("x", (12,), ragged=True), 4, gate_activation="swish")
+
+
+# --- a step that is written with layers -----------------------------------------------------------
+
+
+def own_step(words: Var, first: Var, bias: Var) -> list[Var]:
+    """Two states, one that begins with `first` and one with 0.5; the second sums the first."""
+    with layers.Recurrence() as loop:
+        word, offset = loop.element(words), loop.static(bias)
+        before, total = loop.state(first), loop.state(size=SIZE, value=0.5)
+        after = layers.fc([word, before], SIZE, act="tanh", bias="b") + offset
+        loop.update(before, after)
+        loop.update(total, total + after)
+        loop.output(after, total + after)
+    return loop.outputs()
+
+
+def own_build() -> Var:
+    words = layers.fc(layers.data("x", (2,), ragged=True), SIZE, param="in")
+    first = layers.fc(layers.data("h", (SIZE,)), SIZE, param="first")
+    bias = layers.fc(layers.data("c", (2,)), SIZE, param="static")
+    outs = own_step(words, first, bias)
+    weights = layers.fc(layers.concat(outs, axis=1), 1, param="last", bias=False)
+    return layers.reduce_sum(layers.sequence_pool(weights))
+
+
+def test_gradients_of_a_step_that_is_written_with_layers_are_those_of_finite_differences() -> None:
+    rows = {"h": FIRST.astype(np.float64), "c": RNG.normal(size=(4, 2))}
+
+    check_gradients(own_build, {"x": fed(2), **rows}, spread=0.7)
+
+
+def test_a_step_that_is_written_with_layers_sees_each_element_in_order() -> None:
+    with program() as built:
+        numbers = layers.data("x", (1,), ragged=True)
+        with layers.Recurrence() as loop:
+            number, total = loop.element(numbers), loop.state(size=1)
+            after = total + number
+            loop.update(total, after)
+            loop.output(after)
+        (sums,) = loop.outputs()
+    x = Ragged(np.arange(1.0, 7.0, dtype=np.float32), np.array([0, 3, 3, 6]))
+
+    (found,) = Executor(built, Scope()).run({"x": x}, [sums], roles=("forward",))
+
+    np.testing.assert_array_equal(found.values[:, 0], [1, 3, 6, 4, 9, 15])
+
+
+def test_a_step_reads_examples_only_by_name() -> None:
+    with program():
+        words, row = layers.data("x", (2,), ragged=True), layers.data("c", (2,))
+        loop = layers.Recurrence()
+        loop.begin()
+        state = loop.state(size=2)
+        loop.update(state, loop.element(words) + row)
+        loop.output(state)
+
+        with pytest.raises(ProgramError, match="the step reads c"):
+            loop.end()

@@ -263,6 +263,8 @@ def test_the_manifest_keeps_what_is_said_about_prediction() -> None:
         "kind": "logit",
         "label": "click",
         "slots": [],
+        "format": "multislot",
+        "options": {},
     }
 
 

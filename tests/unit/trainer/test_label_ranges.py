@@ -9,13 +9,13 @@ import pytest
 from psrt.config.load import load_job
 from psrt.config.sections import TrainerConfig
 from psrt.core.errors import DataError
-from psrt.trainer.training import session
+from psrt.trainer.sessions import command
 from tests.support.small_job import lines, write_files
 
 
 def trained(job: Path) -> None:
     settings = TrainerConfig(local=True, log_every_s=0.0)
-    session.train(settings, load_job(str(job), environ={}).config, lambda line: None)
+    command.train(settings, load_job(str(job), environ={}).config, lambda line: None)
 
 
 @pytest.mark.parametrize("label", ["2", "-1"])

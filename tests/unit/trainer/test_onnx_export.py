@@ -300,12 +300,38 @@ def test_a_ragged_input_is_refused_by_name(tmp_path: Path) -> None:
     )
 
 
-def test_a_distributed_table_is_refused_by_name(tmp_path: Path) -> None:
-    assert_refused(
-        lambda: layers.slot_embeddings([ids(1)], (50, 4), param="clicks"),
-        tmp_path,
-        "The table clicks is distributed",
-    )
+@pytest.mark.parametrize(
+    "initializer",
+    [
+        psrt.initializer.Uniform(-0.5, 0.25),
+        psrt.initializer.Normal(0.5, 2.0),
+        psrt.initializer.TruncatedNormal(0.0, 0.1),
+        psrt.initializer.Constant(0.75),
+    ],
+    ids=lambda initializer: type(initializer).__name__,
+)
+def test_a_distributed_table_has_the_rows_of_any_id(tmp_path: Path, initializer: Any) -> None:
+    """Trained ids from their rows, all others from the formula of their initial values."""
+    table = psrt.Param("clicks", initializer=initializer)
+    with psrt.program(seed=-5) as program:
+        out = layers.slot_embeddings([ids(200)], (50, 3), "max", param=table, padding_idx=7)
+    trained = np.array([-(2**63), -1, 0, 9, 2**62]), np.arange(15, dtype=np.float32).reshape(5, 3)
+    pages = {"clicks": lambda: iter([trained])}
+    save_inference_model(tmp_path / "m", ["ids"], [out], program, psrt.Scope(), tables=pages)
+    predictor = load_inference_model(tmp_path / "m")
+    random = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, (40, 200))
+    random[:6, 0] = [*trained[0], 7]
+    feed = {"ids": np.repeat(random[:, :1], 200, axis=1)}, {"ids": random}
+
+    export_onnx(predictor, tmp_path / "m.onnx")
+
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    for each in feed:
+        (expected,), (found,) = predictor.run(each), session.run(None, each)
+        assert np.abs(expected - found).max() < 1e-6
+    assert {
+        (each.domain, each.version) for each in onnx.load(tmp_path / "m.onnx").opset_import
+    } == {("", 18), ("ai.onnx.ml", 2)}
 
 
 def test_an_op_without_onnx_form_is_refused_with_layer_and_line(tmp_path: Path) -> None:

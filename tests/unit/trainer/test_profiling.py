@@ -15,8 +15,8 @@ from psrt.core.errors import ConfigError
 from psrt.kernels import jit
 from psrt.launch.plan import Plan
 from psrt.trainer.inputs.job import load_job as build
-from psrt.trainer.training import profiling, session
-from psrt.trainer.training.session_parts import run_of
+from psrt.trainer.sessions import command, profiling
+from psrt.trainer.sessions.session_parts import run_of
 from tests.support.small_job import BATCH, PROGRAM, lines, write_files
 
 STEPS = 12
@@ -40,7 +40,7 @@ def job(tmp_path: Path) -> Path:
 def train(job: Path, **settings: Any) -> list[str]:
     said: list[str] = []
     config = load_job(str(job), environ={}).config
-    assert session.train(TrainerConfig(local=True, **settings), config, said.append) == 0
+    assert command.train(TrainerConfig(local=True, **settings), config, said.append) == 0
     return said
 
 

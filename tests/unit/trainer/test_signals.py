@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from psrt.trainer.training.signals import Interrupted, StopSignals
+from psrt.trainer.sessions.signals import Interrupted, StopSignals
 
 
 def test_within_quietly_a_signal_only_calls_back() -> None:

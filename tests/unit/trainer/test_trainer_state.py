@@ -21,7 +21,7 @@ from psrt.trainer.inputs.job import Job
 from psrt.trainer.inputs.job import load_job as build
 from psrt.trainer.inputs.prefetch import PreparedBatch
 from psrt.trainer.inputs.state import DataShare, Reached
-from psrt.trainer.training import session
+from psrt.trainer.sessions import command
 from tests.support.small_job import PROGRAM, lines, write_files
 
 BATCH, EPOCHS = 8, 2
@@ -119,7 +119,7 @@ def train(job: Path, stop_at_step: int = 0, **settings: Any) -> tuple[int, dict[
 
     report = job.parent / "report.json"
     options = {"local": True, "log_every_s": 0.0, "report": str(report), **settings}
-    code = session.train(TrainerConfig(**options), load_job(str(job), environ={}).config, say)
+    code = command.train(TrainerConfig(**options), load_job(str(job), environ={}).config, say)
     return code, json.loads(report.read_text())
 
 

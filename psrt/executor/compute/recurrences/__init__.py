@@ -6,5 +6,6 @@ gru    gated recurrent units
 """
 
 from psrt.executor.compute.recurrences import gru, lstm
+from psrt.executor.compute.recurrences.steps import RecurrentStep, steps_of
 
-__all__ = ["gru", "lstm"]
+__all__ = ["RecurrentStep", "gru", "lstm", "steps_of"]

@@ -1,7 +1,7 @@
 """Exporters by family of ops; importing this package fills the table `EXPORTS`.
 
-First table (ONNX graph and nodes); then by family: dense · elementwise · lookups · interactions ·
-math · reductions · shapes · images · values.
+First table (ONNX graph and nodes), then initial_rows (rows that were never trained), then by
+family: dense · elementwise · lookups · interactions · math · reductions · shapes · images · values.
 """
 
 from psrt.trainer.models.onnx_nodes import (
@@ -15,7 +15,18 @@ from psrt.trainer.models.onnx_nodes import (
     shapes,
     values,
 )
-from psrt.trainer.models.onnx_nodes.table import EXPORTS, OPSET, Drawing, OnnxGraph, refusal
+from psrt.trainer.models.onnx_nodes.table import (
+    EXPORTS,
+    ML_DOMAIN,
+    ML_OPSET,
+    OPSET,
+    Drawing,
+    OnnxGraph,
+    OnnxNode,
+    Vocabulary,
+    refusal,
+)
 
-__all__ = ["EXPORTS", "OPSET", "Drawing", "OnnxGraph", "dense", "elementwise", "images"]
+__all__ = ["EXPORTS", "ML_DOMAIN", "ML_OPSET", "OPSET", "Drawing", "OnnxGraph", "OnnxNode"]
+__all__ += ["Vocabulary", "dense", "elementwise", "images"]
 __all__ += ["interactions", "lookups", "math", "reductions", "refusal", "shapes", "values"]

@@ -1,9 +1,14 @@
-"""Rows of tables that are exported whole; ragged ids are refused before, so ids are (rows, k)."""
+"""Rows of tables; ragged ids are refused before, so ids are (rows, k).
+
+A table of fixed height is a whole array. Of a distributed one the file has the rows that were
+trained, found by a vocabulary of their ids, and computes the initial values of all others.
+"""
 
 from __future__ import annotations
 
 import math
 
+from psrt.trainer.models.onnx_nodes.initial_rows import initial_rows
 from psrt.trainer.models.onnx_nodes.table import Drawing, exports
 
 _POOLS = {"average": "ReduceMean", "max": "ReduceMax"}
@@ -11,7 +16,7 @@ _POOLS = {"average": "ReduceMean", "max": "ReduceMax"}
 
 @exports("embedding")
 def embedding(d: Drawing) -> None:
-    d.node("Gather", (d.one("table"), d.one("ids")), d.out(), axis=0)
+    _rows(d, d.one("ids"), d.out())
 
 
 @exports("slot_embeddings")
@@ -22,9 +27,9 @@ def slot_embeddings(d: Drawing) -> None:
 
 
 def _pooled(d: Drawing, ids: str, count: int) -> str:
-    rows, pool = d.node("Gather", (d.one("table"), ids), axis=0), d.attrs["pool"]
+    rows, pool = _rows(d, ids), d.attrs["pool"]
     if pool in _POOLS:
-        return d.node(_POOLS[pool], (rows,), axes=[1], keepdims=0)
+        return d.node(_POOLS[pool], (rows, d.ints(1)), keepdims=0)
     if pool in ("first", "last"):
         place = 0 if pool == "first" else count - 1
         return d.node("Gather", (rows, d.number(place, "int64")), axis=1)
@@ -34,6 +39,20 @@ def _pooled(d: Drawing, ids: str, count: int) -> str:
 
 @exports("weighted_embedding")
 def weighted_embedding(d: Drawing) -> None:
-    rows = d.node("Gather", (d.one("table"), d.one("ids")), axis=0)
+    rows = _rows(d, d.one("ids"))
     weights = d.node("Unsqueeze", (d.one("values"), d.ints(2)))
     d.node("ReduceSum", (d.node("Mul", (rows, weights)), d.ints(1)), d.out(), keepdims=0)
+
+
+def _rows(d: Drawing, ids: str, *outs: str) -> str:
+    """Rows (…, width) of ids (…)."""
+    table = d.one("table")
+    vocabulary = d.vocabulary(table)
+    if vocabulary is None:
+        return d.node("Gather", (table, ids), *outs, axis=0)
+    spec, count = vocabulary.spec, len(vocabulary.ids)
+    place = d.place_of(ids, vocabulary.ids, count)
+    saved = d.node("Gather", (table, place), axis=0)
+    initial = initial_rows(d, spec.initializer, spec.seed, spec.width, ids)
+    is_saved = d.node("Less", (place, d.number(count, "int64")))
+    return d.node("Where", (d.node("Unsqueeze", (is_saved, d.ints(-1))), saved, initial), *outs)

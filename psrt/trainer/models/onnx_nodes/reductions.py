@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from psrt.trainer.models.onnx_nodes.table import Drawing, exports
 
-_BY_ATTRIBUTE = {
+_REDUCTIONS = {
+    "reduce_sum": "ReduceSum",
     "reduce_mean": "ReduceMean",
     "reduce_max": "ReduceMax",
     "reduce_min": "ReduceMin",
@@ -17,17 +18,10 @@ def mean(d: Drawing) -> None:
     d.node("ReduceMean", (d.one("x"),), d.out(), keepdims=0)
 
 
-@exports("reduce_sum")
-def reduce_sum(d: Drawing) -> None:
-    """The one reduction of this opset that takes its axes as an input."""
-    axes = d.ints(*d.attrs["axes"])
-    d.node("ReduceSum", (d.one("x"), axes), d.out(), keepdims=int(d.attrs["keep_dims"]))
-
-
-@exports(*_BY_ATTRIBUTE)
+@exports(*_REDUCTIONS)
 def reduction(d: Drawing) -> None:
-    type, keep = _BY_ATTRIBUTE[d.op.type], int(d.attrs["keep_dims"])
-    d.node(type, (d.one("x"),), d.out(), axes=list(d.attrs["axes"]), keepdims=keep)
+    type, keep = _REDUCTIONS[d.op.type], int(d.attrs["keep_dims"])
+    d.node(type, (d.one("x"), d.ints(*d.attrs["axes"])), d.out(), keepdims=keep)
 
 
 @exports("cumsum")

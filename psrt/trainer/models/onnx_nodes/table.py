@@ -14,11 +14,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from psrt.core.errors import ProgramError
-from psrt.core.types import Array, Shape
+from psrt.core.specs import SparseTableSpec
+from psrt.core.types import I64, Array, Shape
 from psrt.graph.program import Op, Var
 
-OPSET = 17
-"""The first with LayerNormalization; onnxruntime has read it since 1.12."""
+OPSET = 18
+"""The first with operations on bits; onnxruntime has read it since 1.14."""
+
+ML_DOMAIN, ML_OPSET = "ai.onnx.ml", 2
+"""Domain of LabelEncoder, the one op with a vocabulary, and its version."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,16 @@ class OnnxNode:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attrs: Mapping[str, Any]
+    domain: str = ""
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The ids (n,) of a distributed table that have a row in the file, in the order of the rows; a
+    row of zeros follows them. `spec` has the initial values of all others."""
+
+    ids: I64
+    spec: SparseTableSpec
 
 
 @dataclass
@@ -36,6 +50,7 @@ class OnnxGraph:
     """ONNX nodes in order, and the arrays they take as constants."""
 
     vars: Mapping[str, Var]
+    vocabularies: Mapping[str, Vocabulary] = field(default_factory=dict)
     nodes: list[OnnxNode] = field(default_factory=list)
     constants: dict[str, Array] = field(default_factory=dict)
 
@@ -78,6 +93,18 @@ class Drawing:
         names = outs or (self._graph.unique(self.out()),)
         self._graph.nodes.append(OnnxNode(type, tuple(inputs), names, attrs))
         return names[0]
+
+    def place_of(self, ids: str, known: I64, default: int) -> str:
+        """The positions of ids in `known`; `default` for any other."""
+        out = self._graph.unique(self.out())
+        places = {"keys_int64s": known.tolist(), "values_int64s": list(range(len(known)))}
+        attrs = {**places, "default_int64": default}
+        self._graph.nodes.append(OnnxNode("LabelEncoder", (ids,), (out,), attrs, ML_DOMAIN))
+        return out
+
+    def vocabulary(self, table: str) -> Vocabulary | None:
+        """The vocabulary of a distributed table; None for one that is whole."""
+        return self._graph.vocabularies.get(table)
 
     def ints(self, *values: int) -> str:
         """A constant (n,) int64."""

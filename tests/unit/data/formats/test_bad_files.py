@@ -343,6 +343,20 @@ def test_a_file_that_is_written_while_it_is_read_is_refused_with_what_is_whole_r
     )
 
 
+def test_a_file_that_keeps_growing_is_not_read_without_end(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(GOOD * 4)
+
+    def read_while_it_grows() -> None:
+        for number, _ in enumerate(sources.blocks(path, block_bytes=len(GOOD) + 1)):
+            assert number < 10
+            with path.open("ab") as file:
+                file.write(GOOD * 2)
+
+    with pytest.raises(DataError, match="the file was changed while it was read"):
+        read_while_it_grows()
+
+
 @pytest.mark.parametrize("compressed", [GzipText, partial(ZstdText, path="f")])
 def test_a_compressed_file_that_is_written_while_it_is_read_is_refused(
     tmp_path: Path, compressed: Callable[..., io.RawIOBase]

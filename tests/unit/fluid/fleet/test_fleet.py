@@ -26,6 +26,7 @@ from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler import (
 from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
     StrategyFactory,
 )
+from psrt.fluid.running.paddle_files import read_arrays
 from tests.support.scripts import endpoints
 
 DEADLINE_S = 60.0
@@ -121,7 +122,8 @@ def test_a_worker_saves_what_the_servers_hold(tmp_path: Path) -> None:
         worker.stop_worker()
 
     trained = np.array(fluid.global_scope().find_var("fc_0.w_0").get_tensor())
-    np.testing.assert_array_equal(np.load(tmp_path / "vars" / "fc_0.w_0.npy"), trained)
+    saved = read_arrays(tmp_path / "vars", ["fc_0.w_0"], None)["fc_0.w_0"]
+    np.testing.assert_array_equal(saved, trained)
     program, feeds, fetches = fluid.io.load_inference_model(str(tmp_path / "model"), exe)
     (found,) = exe.run(program, batch(), fetches)
     errors = batch()["x"] @ trained + fluid_bias() - batch()["y"]

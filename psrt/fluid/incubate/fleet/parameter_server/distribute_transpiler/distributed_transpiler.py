@@ -28,7 +28,9 @@ from psrt.fluid import io
 from psrt.fluid.executor import FluidExecutor
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.incubate.fleet.base.fleet_base import Fleet
+from psrt.fluid.incubate.fleet.base.metrics import FleetMetrics
 from psrt.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker, RoleMakerBase
+from psrt.fluid.incubate.fleet.base.util import FleetUtil
 from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
     TranspilerStrategy,
 )
@@ -50,8 +52,7 @@ __all__ = ["DistributedTranspiler", "fleet"]
 log = logging.getLogger("psrt.fluid")
 
 _INSTEAD = {
-    "all_reduce": "Fetch and add up where the job's results are gathered, or read the reports of "
-    "`psrt trainer --report`.",
+    "all_reduce": "fleet.util.all_reduce(array, mode) takes sums and extremes over all workers.",
     "shrink_sparse_table": "fleet.shrink() decays scores and drops rows by the "
     "psrt.tables.Lifecycle of each table.",
     "shrink_dense_table": "data_norm's sums are psrt's own state; nothing else of a dense table "
@@ -159,6 +160,22 @@ class DistributedTranspiler(Fleet):
         self._refuse_server("sum_records")
         total: int = self._connection().executor.sum_records(count)
         return total
+
+    def gather_numbers(self, numbers: Sequence[float]) -> list[list[float]]:
+        """Return the numbers of every worker, for `fleet.util` and `fleet.metrics`."""
+        self._refuse_server("gather_numbers")
+        found: list[list[float]] = self._connection().executor.gather_numbers(numbers)
+        return found
+
+    @property
+    def util(self) -> FleetUtil:
+        """Sums, extremes and lists over all workers."""
+        return FleetUtil(self)
+
+    @property
+    def metrics(self) -> FleetMetrics:
+        """Metrics over the examples of all workers."""
+        return FleetMetrics(self.util)
 
     def shrink(self, threshold: int | None = None) -> dict[str, Shrunk]:
         """Decay the scores of all sparse tables and evict rows, by each table's `Lifecycle`.

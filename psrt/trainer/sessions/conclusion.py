@@ -5,28 +5,24 @@ It saves first: a test that fails, or is interrupted, costs no model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from psrt.config.sections import TrainerConfig
 from psrt.core.clock import MonotonicClock
-from psrt.core.types import Array
 from psrt.trainer.inputs import Job, batches
 from psrt.trainer.measuring import evaluate
-from psrt.trainer.models import export, manifest_of
-from psrt.trainer.training.completion import CompletionWait, await_others, waiting_turn
-from psrt.trainer.training.numerics import FiniteModel
-from psrt.trainer.training.process import Say
-from psrt.trainer.training.session_parts import Cluster
-from psrt.trainer.training.training_run import TrainingRun
+from psrt.trainer.sessions.saved_session import tested_model
+from psrt.trainer.sessions.session_parts import Cluster, saver_of
+from psrt.trainer.training import CompletionWait, Say, TrainingRun, await_others, waiting_turn
 
 
 class Conclusion:
     """The work of trainer 0 after its last step; call `save_and_test` once.
 
-    `saved` gets the directory of the model once it is complete.
+    `saved` gets the directory of the model once it is complete. `best` is the best validation, None
+    = there was none; a job that keeps its model has saved it, and tests it.
     """
 
     def __init__(
@@ -37,8 +33,10 @@ class Conclusion:
         cluster: Cluster,
         say: Say,
         saved: Callable[[str], None],
+        best: Mapping[str, Any] | None = None,
     ) -> None:
         self._saved = saved
+        self._keeps_best = job.config.validation.keep_best and best is not None
         self._settings, self._job, self._run, self._say = settings, job, run, say
         self._cluster, self._communicator = cluster, cluster.communicator
         self._tests = batches.test_files(job)
@@ -67,21 +65,16 @@ class Conclusion:
         return CompletionWait(me, patience_s, policy, MonotonicClock(), self._say)
 
     def _save(self, directory: Path) -> None:
-        cluster, manifest = self._cluster, manifest_of(self._job)
-        checks = FiniteModel(self._settings.on_nan, self._say)
-        sparse = {table: partial(cluster.rows, table) for table in cluster.tables}
-        pages = {table: partial(checks.pages, table, rows) for table, rows in sparse.items()}
-        export.save(directory, manifest, checks.dense(self._dense()), pages)
-        rows = sum(manifest.rows(table) for table in manifest.sparse)
-        self._say(f"saved {directory}: {len(manifest.dense)} dense parameters, {rows:,} rows")
-
-    def _dense(self) -> dict[str, Array]:
-        """Every dense parameter, trained or not."""
-        parameters = self._job.program.parameters.values()
-        return {p.name: self._run.scope[p.name] for p in parameters if not p.sparse}
+        if self._keeps_best:
+            self._say(f"{directory} has the model of the best validation")
+            return
+        saver_of(self._settings, self._job, self._run, self._cluster, self._say).save(directory)
 
     def _test(self) -> dict[str, Any]:
-        source = batches.feed(self._job, self._tests)
-        tested = evaluate.test(self._job, self._run.scope, source, self._communicator)
+        if self._keeps_best:
+            tested = tested_model(self._job, Path(self._settings.save), self._tests)
+        else:
+            source = batches.feed(self._job, self._tests)
+            tested = evaluate.test(self._job, self._run.scope, source, self._communicator)
         self._say(f"test  {tested.examples:,} examples  {tested.text()}")
         return evaluate.summary(tested)

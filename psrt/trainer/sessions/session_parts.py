@@ -9,12 +9,17 @@ from psrt.core.specs import Geo
 from psrt.executor.memory import Scope
 from psrt.partition.transpile import local_program, program_for
 from psrt.trainer.inputs import Job, Outputs
-from psrt.trainer.training.cluster import ConnectedCluster, cluster_of
-from psrt.trainer.training.numerics import Numerics
-from psrt.trainer.training.process import Say
-from psrt.trainer.training.run_options import RunOptions, build_strategy
-from psrt.trainer.training.single_trainer import SingleTrainer
-from psrt.trainer.training.training_run import TrainingRun
+from psrt.trainer.models import ModelSaver
+from psrt.trainer.training import (
+    ConnectedCluster,
+    Numerics,
+    RunOptions,
+    Say,
+    SingleTrainer,
+    TrainingRun,
+    build_strategy,
+    cluster_of,
+)
 
 
 def run_of(settings: TrainerConfig, job: Job, say: Say = print) -> TrainingRun:
@@ -42,6 +47,13 @@ def cluster_for(settings: TrainerConfig, job: Job, run: TrainingRun, say: Say) -
     if settings.local:
         return SingleTrainer(job.program, run.scope)
     return cluster_of(settings, job, say, run.local_parameters(job.config.communication))
+
+
+def saver_of(
+    settings: TrainerConfig, job: Job, run: TrainingRun, cluster: Cluster, say: Say
+) -> ModelSaver:
+    """The saver of the parameters as they are now."""
+    return ModelSaver(job, run.scope, cluster, settings.on_nan, say)
 
 
 def print_job(job: Job, settings: TrainerConfig, say: Say) -> None:

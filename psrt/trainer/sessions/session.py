@@ -1,4 +1,4 @@
-"""One trainer process that trains, from settings to exit code.
+"""One training of a trainer process, from its first step to its report.
 
     load the job · warm up kernels · [trainer 0: check test files] · reach the pservers · train ·
     [trainer 0: wait for the others, save, test] · complete · report
@@ -16,98 +16,39 @@ from __future__ import annotations
 
 import logging
 import threading
-from contextlib import closing
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from psrt.communicator.base import Beginning, Position, no_position
-from psrt.config.sections import JobConfig, TrainerConfig
+from psrt.config.sections import TrainerConfig
 from psrt.core.clock import MonotonicClock
 from psrt.core.errors import ErrorCode, JobError, PsrtError
-from psrt.core.service_manager import ServiceReporter
 from psrt.executor.profiling import Category
-from psrt.trainer import report
-from psrt.trainer.cuts import CUT_S, Interruption, Leaving, LocalState, ScopeValues
+from psrt.trainer.cuts import Interruption, Leaving, LocalState, ScopeValues
 from psrt.trainer.inputs import (
     Ahead,
     Job,
     Outputs,
     PreparedBatch,
     batches,
-    load_job,
     redealing,
+    resuming,
     state,
-    warm_start_of,
 )
-from psrt.trainer.measuring import DoneShare, Progress
-from psrt.trainer.models import export
-from psrt.trainer.observing import Watchers, observed
-from psrt.trainer.training.conclusion import Conclusion
-from psrt.trainer.training.process import Say, prepared_process
-from psrt.trainer.training.profiling import profiled, spanned
-from psrt.trainer.training.session_parts import Cluster, cluster_for, print_job, run_of
-from psrt.trainer.training.signals import Interrupted, StopSignals
-from psrt.trainer.training.single_trainer import SingleTrainer
-from psrt.trainer.training.step_values import StepValues
-from psrt.trainer.training.training_run import TrainingRun
+from psrt.trainer.measuring import Curves, DoneShare, Progress, curves
+from psrt.trainer.observing import Watchers
+from psrt.trainer.sessions.conclusion import Conclusion
+from psrt.trainer.sessions.profiling import profiled, spanned
+from psrt.trainer.sessions.session_parts import Cluster, print_job
+from psrt.trainer.sessions.signals import Interrupted, StopSignals
+from psrt.trainer.sessions.step_values import StepValues
+from psrt.trainer.sessions.validation import looking_for_end, validator_for
+from psrt.trainer.training import Say, SingleTrainer, TrainingRun
 
 log = logging.getLogger("psrt.trainer")
 
 STOP_S = 10.0
 """Time limit for completing after a signal."""
-
-
-def train(
-    settings: TrainerConfig, config: JobConfig, say: Say, reporter: ServiceReporter | None = None
-) -> int:
-    """Train on this trainer's share; returns the exit code of the process."""
-    reporter = reporter or ServiceReporter()
-    warm_start_of(settings, config)  # a mistake raises before any work
-    report.check_target(settings.report)
-    report.check_target(settings.profile, "--profile")
-    kept = state.path_of(settings.state, settings.trainer_id, settings.trainers)
-    report.check_target(kept, "--state")
-    if settings.save and settings.trainer_id == 0:
-        export.check_target(Path(settings.save))
-    leaves = partial(reporter.stopping, CUT_S + STOP_S)
-    seen = observed(settings.metrics, reporter)
-    with StopSignals(leaves) as signals, seen as watchers, prepared_process(settings, say):
-        job = load_job(config)
-        if settings.trainer_id == 0:
-            batches.check_tests(job)
-        while trainers := _train_once(settings, job, say, signals, watchers):
-            settings = replace(settings, trainers=trainers, resume="")
-    return signals.exit_code
-
-
-def _train_once(
-    settings: TrainerConfig, job: Job, say: Say, signals: StopSignals, watchers: Watchers
-) -> int:
-    """Train until the job has ended, or its number of trainers has changed.
-
-    Returns the number with which this trainer joins again; 0 = it ends.
-    """
-    with (
-        closing(run_of(settings, job, say)) as run,
-        closing(cluster_for(settings, job, run, say)) as cluster,
-    ):
-        session = Session(settings, job, run, cluster, say, watchers)
-        trainers = 0
-        try:
-            session.run(signals)
-        except PsrtError:
-            if not (trainers := cluster.communicator.resized_to):
-                raise
-    goes_on = settings.trainer_id < trainers and not signals.received
-    if goes_on:
-        say(f"the job goes on with {trainers} trainers; joins again")
-        return trainers
-    if trainers:
-        say(f"leaves: the job goes on with {trainers} trainers")
-    report.write(settings.report, session.facts(signals.received))
-    return 0
 
 
 class Session:
@@ -129,13 +70,19 @@ class Session:
         self._files = batches.training_files(job, settings.trainer_id, settings.trainers)
         share = DoneShare(self._files, data.shuffle_seed, data.epochs)
         clock, every_s = MonotonicClock(), settings.log_every_s
-        self._progress = Progress(data.epochs, every_s, clock, say, share.at)
+        self._curves = Curves(curves.sinks_of(settings.curves, settings.tensorboard), clock)
+        record = partial(self._curves.record, curves.TRAIN)
+        self._progress = Progress(data.epochs, every_s, clock, say, share.at, record)
         self._outputs = Outputs(job.model)
         scope_values = ScopeValues(run.program, run.scope)
         self._values = StepValues(scope_values, self._progress, self._outputs)
         self._recorder = state.recorder(settings, job.config, self._files)
         self._local_state(run, cluster)
         self._results: dict[str, Any] = {}
+        self._validator = validator_for(
+            settings, job, run, cluster, self._progress, self._curves, say
+        )
+        self._ends_early = False
         self._joined = False
         self._leaving: Leaving | None = None
         self._interruption = Interruption(settings)
@@ -185,7 +132,9 @@ class Session:
         if found.report and self._settings.trainer_id == 0:
             self._say(found.report)
         if not found.cut:
-            return recorder.begin_at(self._behind_predecessor(recorder.reached, found))
+            reached = self._behind_predecessor(recorder.reached, found)
+            resuming.check(self._settings, self._job.config, reached.steps, self._cluster.members)
+            return recorder.begin_at(reached)
         cut, positions = found.cut, found.positions
         reached = redealing.reached_in(cut, found.position, positions, self._job, share)
         kept = self._values.restore_of(share.trainer, found)
@@ -223,6 +172,7 @@ class Session:
             else:
                 self._progress.skipped_step()
             self._recorder.trained(batch, following)
+            self._validate(batch, following, ended)
 
         prepared = spanned(source, run.profiler)
         leaving = Leaving(self._communicator, ended, self._cluster.hurry, self._say)
@@ -231,14 +181,27 @@ class Session:
             Ahead(prepared, batches.PREPARED_AHEAD) as ahead,
             leaving,
             signals.quietly(leaving.begin),
+            looking_for_end(self._settings, self._job, self._cluster, ended) as early_end,
         ):
             position = self._position_after
             run.run_from(ahead, outputs.names, on_step, self._begun, ended, position)
             self._progress.end()
         self._recorder.write()
         has_trained = self._recorder.reached.epoch > self._job.config.data.epochs
+        has_trained |= early_end.has_come or self._ends_early
         if self._communicator.makes_cuts and has_trained:
             self._communicator.declare_trained()
+
+    def _validate(
+        self, batch: PreparedBatch, following: PreparedBatch | None, ended: threading.Event
+    ) -> None:
+        if self._validator is None:
+            return
+        next_epoch = None if following is None else following.epoch
+        self._validator.after(batch.epoch, next_epoch, self._recorder.reached.steps)
+        if self._validator.has_ended:
+            self._ends_early = True
+            ended.set()
 
     def _begun(self) -> None:
         """Report that training begins: the first batch and its rows have arrived."""
@@ -259,7 +222,8 @@ class Session:
         """Save and test on trainer 0; see `conclusion`."""
         if self._settings.trainer_id == 0:
             parts = self._settings, self._job, self._run, self._cluster, self._say
-            self._results |= Conclusion(*parts, self._interruption.saved).save_and_test()
+            best = self._validator.best if self._validator is not None else None
+            self._results |= Conclusion(*parts, self._interruption.saved, best).save_and_test()
 
     def leave(self, signal: int) -> None:
         """Complete; after a signal leave instead, with a short timeout and without raising."""
@@ -282,7 +246,9 @@ class Session:
     def facts(self, signal: int) -> dict[str, Any]:
         """The report."""
         settings, config = self._settings, self._job.config
-        summary = {**self._progress.summary(), **self._results}
+        self._curves.close()
+        validated = self._validator.summary() if self._validator is not None else {}
+        summary = {**self._progress.summary(), **validated, **self._results}
         return {
             "job": config.name,
             "mode": self._mode,

@@ -18,8 +18,7 @@ from pathlib import Path
 from psrt.config.sections import TrainerConfig
 from psrt.executor.profiling import Profiler
 from psrt.trainer.inputs import PreparedBatch
-from psrt.trainer.training.process import Say
-from psrt.trainer.training.training_run import TrainingRun
+from psrt.trainer.training import Say, TrainingRun
 
 
 @contextmanager

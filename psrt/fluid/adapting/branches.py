@@ -1,0 +1,187 @@
+"""Branches: `cond`, `case`, `switch_case`, `Switch` and `IfElse`.
+
+A program of psrt is one list of ops, so all branches are computed, and `where` takes the values of
+the one whose condition holds. A var that a branch writes keeps its value unless the condition
+holds. Gradients flow into the branch that was taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from psrt.core.errors import ProgramError
+from psrt.fluid.adapting.targets import guarded, plain_condition, where
+from psrt.fluid.adapting.tensors import equal
+from psrt.fluid.framework import default_main_program
+from psrt.fluid.names import Variable
+from psrt.graph import layers as psrt_layers
+
+Branch: TypeAlias = Callable[[], Any]
+
+
+def cond(
+    pred: Variable,
+    true_fn: Branch | None = None,
+    false_fn: Branch | None = None,
+    name: str | None = None,
+) -> Any:
+    """Return what `true_fn` returns where the bool `pred` is True, else what `false_fn` does.
+
+    Both return vars of one type, lists of such vars, or None. Raises `ProgramError` for results
+    that differ.
+    """
+    with guarded(pred):
+        taken = None if true_fn is None else true_fn()
+    with guarded(_not(pred)):
+        other = None if false_fn is None else false_fn()
+    return _chosen(pred, taken, other)
+
+
+def case(
+    pred_fn_pairs: Sequence[tuple[Variable, Branch]],
+    default: Branch | None = None,
+    name: str | None = None,
+) -> Any:
+    """Return the result of the first pair whose condition holds, else of `default`.
+
+    Without a default it is that of the last pair.
+    """
+    (pred, branch), *others = pred_fn_pairs
+    if others:
+        return cond(pred, branch, lambda: case(others, default))
+    return branch() if default is None else cond(pred, branch, default)
+
+
+def switch_case(
+    branch_index: Variable,
+    branch_fns: Sequence[Any] | dict[int, Branch],
+    default: Branch | None = None,
+    name: str | None = None,
+) -> Any:
+    """Return the result of the branch of this number, else of `default`, or of the last one."""
+    given = branch_fns.items() if isinstance(branch_fns, dict) else branch_fns
+    pairs = sorted(
+        (pair if isinstance(pair, tuple | list) else (number, pair))
+        for number, pair in enumerate(given)
+    )
+    return case([(_is(branch_index, number), branch) for number, branch in pairs], default)
+
+
+class Switch:
+    """Cases of which the first one that holds is taken: what it assigns, other cases do not.
+
+    with fluid.layers.Switch() as switch:
+        with switch.case(step < warmup):
+            fluid.layers.assign(slow, rate)
+        with switch.default():
+            fluid.layers.assign(fast, rate)
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        self._open: Variable | None = None
+
+    def __enter__(self) -> Switch:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Without effect."""
+
+    @contextmanager
+    def case(self, condition: Variable) -> Iterator[None]:
+        """Write vars in the block if `condition` holds and no case before did."""
+        taken = condition if self._open is None else _and(self._open, condition)
+        rest = _not(condition)
+        self._open = rest if self._open is None else _and(self._open, rest)
+        with guarded(taken):
+            yield
+
+    @contextmanager
+    def default(self) -> Iterator[None]:
+        """Write vars in the block if no case held. Raises `ProgramError` without a case."""
+        if self._open is None:
+            raise ProgramError("Switch.default was called before any case.")
+        with guarded(self._open):
+            yield
+
+
+class IfElse:
+    """Examples in two groups: `cond` (rows, 1) of bools is True for those of the true block.
+
+    Both blocks see all examples; the outputs have the rows of the block of each example.
+    """
+
+    def __init__(self, cond: Variable, name: str | None = None) -> None:
+        self._cond = cond
+        self._outputs: dict[bool, list[Variable]] = {True: [], False: []}
+        self._inside: bool | None = None
+
+    @contextmanager
+    def _block(self, which: bool) -> Iterator[None]:
+        self._inside = which
+        try:
+            yield
+        finally:
+            self._inside = None
+
+    def true_block(self) -> Any:
+        """Begin the block of examples whose condition is True."""
+        return self._block(True)
+
+    def false_block(self) -> Any:
+        """Begin the block of the other examples."""
+        return self._block(False)
+
+    def input(self, x: Variable) -> Variable:
+        """Return the rows of `x` in the block."""
+        return x
+
+    def output(self, *outs: Variable) -> None:
+        """Set what the block returns; raises `ProgramError` outside of a block."""
+        if self._inside is None:
+            raise ProgramError("IfElse.output was called outside of true_block and false_block.")
+        self._outputs[self._inside] += outs
+
+    def __call__(self) -> list[Variable]:
+        """Return the outputs; raises `ProgramError` unless both blocks have as many."""
+        taken, other = self._outputs[True], self._outputs[False]
+        if len(taken) != len(other):
+            raise ProgramError(
+                f"The blocks of IfElse have {len(taken)} and {len(other)} outputs; psrt takes "
+                "each output from one of two.",
+                hint="Call output in both blocks with as many vars.",
+            )
+        return [where(self._cond, a, b) for a, b in zip(taken, other, strict=True)]
+
+
+def _chosen(pred: Variable, taken: Any, other: Any) -> Any:
+    if isinstance(taken, list | tuple) and isinstance(other, list | tuple):
+        if len(taken) == len(other):
+            parts = [_chosen(pred, a, b) for a, b in zip(taken, other, strict=True)]
+            return type(taken)(parts)
+    elif isinstance(taken, Variable) and isinstance(other, Variable):
+        return where(pred, taken, other)
+    elif taken is None and other is None:
+        return None
+    raise ProgramError(f"The branches of cond return {taken!r} and {other!r}, which differ.")
+
+
+def _not(x: Variable) -> Variable:
+    made: Variable = default_main_program().call(psrt_layers.logical_not, x)
+    return made
+
+
+def _and(x: Variable, y: Variable) -> Variable:
+    both = plain_condition(x), plain_condition(y)
+    made: Variable = default_main_program().call(psrt_layers.logical_and, *both)
+    return made
+
+
+def _is(index: Variable, number: int) -> Variable:
+    shape = index.var.shape or (1,)
+    value = default_main_program().call(psrt_layers.fill_constant, shape, index.dtype, number)
+    return equal(index, value)
+
+
+__all__ = ["IfElse", "Switch", "case", "cond", "switch_case"]

@@ -1,0 +1,51 @@
+"""Parts of Fluid that psrt will not have, with the names that belong to each.
+
+A key is the beginning of a line of the table "What psrt will not have" in docs/reference/fluid.md;
+its value holds names of `fluid` and `fluid.layers`, separated by spaces.
+"""
+
+from __future__ import annotations
+
+EDGES = {
+    "GPUs": """
+        cudnn_lstm lstm inplace_abn device_guard load_op_library cuda_profiler
+    """,
+    "`fluid.dygraph`": "VarBase enable_dygraph disable_dygraph RNNCell GRUCell LSTMCell",
+    "detection, segmentation and 3-D layers": """
+        anchor_generator bipartite_match box_clip box_coder box_decoder_and_assign
+        collect_fpn_proposals density_prior_box detection_output distribute_fpn_proposals
+        generate_mask_labels generate_proposal_labels generate_proposals iou_similarity
+        locality_aware_nms matrix_nms multi_box_head multiclass_nms polygon_box_transform prior_box
+        prroi_pool psroi_pool retinanet_detection_output retinanet_target_assign roi_align
+        roi_perspective_transform roi_pool rpn_target_assign sigmoid_focal_loss ssd_loss
+        target_assign yolo_box yolov3_loss deformable_conv deformable_roi_pooling affine_channel
+        affine_grid grid_sampler image_resize image_resize_short resize_bilinear resize_nearest
+        resize_trilinear pixel_shuffle space_to_depth temporal_shift conv2d_transpose conv3d
+        conv3d_transpose pool3d adaptive_pool3d crop_tensor random_crop im2sequence mean_iou
+    """,
+    "ops of a transpiled program": "Send Recv listen_and_serv ListenAndServ program_utils",
+    "`While`, `while_loop`, arrays of tensors, beam search": """
+        create_array array_write array_read array_length tensor_array_to_tensor beam_search
+        beam_search_decode lod_rank_table max_sequence_len reorder_lod_tensor_by_rank
+        BasicDecoder BeamSearchDecoder dynamic_decode LoDTensorArray ParallelDo
+    """,
+    "speech and tagging": """
+        warpctc ctc_greedy_decoder edit_distance linear_chain_crf crf_decoding chunk_eval row_conv
+        ChunkEvaluator EditDistance
+    """,
+    "`contrib` and tools around training": """
+        contrib debugger graphviz evaluator trainer_factory trainer_desc device_worker DataFeedDesc
+        data_feed_desc recordio_writer install_check ExponentialMovingAverage ModelAverage
+        LookaheadOptimizer
+    """,
+}
+
+_LINES = {name: line for line, names in EDGES.items() for name in names.split()}
+
+
+def edge_of(name: str) -> str:
+    """Return the part of Fluid that a name belongs to, "" for none."""
+    return _LINES.get(name, "")
+
+
+__all__ = ["EDGES", "edge_of"]

@@ -1,0 +1,113 @@
+"""Curves: the course of a training as records, for files and for TensorBoard.
+
+A record has its `kind`, train or validation, `step`, `epoch`, `examples` and `seconds` since the
+start, and the values of its kind; a value that is not known is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from psrt.core.clock import Clock
+from psrt.core.errors import ConfigError, DataError
+from psrt.core.extras import required
+
+Record: TypeAlias = dict[str, Any]
+
+TRAIN, VALIDATION = "train", "validation"
+PLACES = ("kind", "step", "epoch", "examples", "seconds")
+"""Members of a record that are no values."""
+
+SUFFIX = ".curves.jsonl"
+"""The end of the names of files that `psrt plot` looks for."""
+
+
+class CurveSink(Protocol):
+    """A place for records."""
+
+    def write(self, record: Record) -> None: ...
+    def close(self) -> None: ...
+
+
+class CurveFile:
+    """A file of JSON lines, which is appended to; each is there once it is written."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 - closed by `close`
+        except OSError as error:
+            raise ConfigError(
+                f"curves cannot be written to {path}: {error.strerror}.",
+                hint="Name a file in a directory that exists.",
+            ) from error
+
+    def write(self, record: Record) -> None:
+        self._file.write(json.dumps(record) + "\n")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class TensorBoard:
+    """Event files in a directory; raises `ConfigError` without the package tensorboardX."""
+
+    def __init__(self, directory: str) -> None:
+        module = required("tensorboardX", "tensorboard", "tensorboard")
+        self._writer = module.SummaryWriter(logdir=directory)
+
+    def write(self, record: Record) -> None:
+        for name, value in record.items():
+            if name not in PLACES:
+                self._writer.add_scalar(f"{record['kind']}/{name}", value, record["step"])
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class Curves:
+    """The records of one training, written to all `sinks`."""
+
+    def __init__(self, sinks: Sequence[CurveSink], clock: Clock) -> None:
+        self._sinks, self._clock = tuple(sinks), clock
+        self._began_s = clock.now()
+
+    def record(self, kind: str, numbers: Mapping[str, Any]) -> None:
+        """Write the numbers of one moment; those that are None are left out."""
+        if not self._sinks:
+            return
+        known = {name: value for name, value in numbers.items() if value is not None}
+        seconds = round(self._clock.now() - self._began_s, 3)
+        for sink in self._sinks:
+            sink.write({"kind": kind, "seconds": seconds, **known})
+
+    def close(self) -> None:
+        for sink in self._sinks:
+            sink.close()
+
+
+def sinks_of(path: str, tensorboard: str) -> list[CurveSink]:
+    """The sinks of settings; "" = none. Raises `ConfigError` for one that cannot be made."""
+    files: list[CurveSink] = [CurveFile(path)] if path else []
+    return [*files, *([TensorBoard(tensorboard)] if tensorboard else [])]
+
+
+def read(path: Path) -> list[Record]:
+    """The records of a file; raises `DataError` naming a line that is none."""
+    return list(_records(path))
+
+
+def _records(path: Path) -> Iterator[Record]:
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    record = json.loads(line)
+                    yield {**record, "kind": record["kind"], "step": int(record["step"])}
+                except (ValueError, TypeError, KeyError) as error:
+                    raise DataError(f"{path}, line {number}, is no record of a curve.") from error
+    except OSError as error:
+        raise DataError(f"curves cannot be read from {path}: {error.strerror}.") from error

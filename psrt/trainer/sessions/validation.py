@@ -1,0 +1,76 @@
+"""The validations of a training: what `[validation]` asks for, made of its parts."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from pathlib import Path
+
+from psrt.config.sections import TrainerConfig
+from psrt.core.errors import ConfigError
+from psrt.core.threads import CrashReport
+from psrt.trainer.inputs import Job, batches
+from psrt.trainer.measuring import Curves, Progress, Tally, curves, evaluate
+from psrt.trainer.sessions.saved_session import scope_of
+from psrt.trainer.sessions.session_parts import Cluster, saver_of
+from psrt.trainer.training import Say, TrainingRun
+from psrt.trainer.validating import Actions, DueSteps, EarlyEnd, Validator, contest_of
+
+
+def validator_for(
+    settings: TrainerConfig,
+    job: Job,
+    run: TrainingRun,
+    cluster: Cluster,
+    progress: Progress,
+    course: Curves,
+    say: Say,
+) -> Validator | None:
+    """The validations of trainer 0; None for the others, and in a job without such files.
+
+    Raises `ConfigError` for settings that need files, a directory or another metric.
+    """
+    config, files = job.config.validation, batches.validation_files(job)
+    check_validation(settings, job)
+    if not files or settings.trainer_id:
+        return None
+    saver = saver_of(settings, job, run, cluster, say)
+
+    def test() -> Tally:
+        scope = scope_of(job.program, saver.dense())
+        return evaluate.test(job, scope, batches.feed(job, files), cluster.communicator)
+
+    def keep() -> None:
+        saver.save(Path(settings.save))
+
+    actions = Actions(test, keep if config.keep_best else None, cluster.end_early, progress.paused)
+    return Validator(
+        DueSteps(config.every_steps),
+        contest_of(config, job.model),
+        actions,
+        say,
+        partial(course.record, curves.VALIDATION),
+    )
+
+
+def check_validation(settings: TrainerConfig, job: Job) -> None:
+    """Raise `ConfigError` for settings of [validation] that can have no effect."""
+    config = job.config.validation
+    if (config.patience or config.keep_best) and not job.config.data.validation:
+        raise ConfigError(
+            "[validation] has patience or keep_best, but [data] names no validation files.",
+            hint='Add validation = ["data/valid-*"] to [data] of the job file.',
+        )
+    if config.keep_best and not settings.save and not settings.trainer_id:
+        raise ConfigError(
+            "[validation] keep_best is set, but there is no directory to keep a model in.",
+            hint="Give --save DIR.",
+        )
+
+
+def looking_for_end(
+    settings: TrainerConfig, job: Job, cluster: Cluster, ended: threading.Event
+) -> EarlyEnd:
+    """A context in which `ended` is set when trainer 0 ends the training of all early."""
+    looks = settings.trainer_id > 0 and job.config.validation.patience > 0
+    return EarlyEnd(lambda: cluster.members().ends_early, ended, CrashReport(), looks)

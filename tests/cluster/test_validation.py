@@ -1,0 +1,129 @@
+"""Validation while training goes on changes nothing; the best model is kept, and all end early."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from psrt.config.load import load_job
+from psrt.config.sections import JobConfig, TrainerConfig, ValidationConfig
+from psrt.core.errors import ConfigError, DataError
+from psrt.kernels import jit
+from psrt.trainer.models.saved_model import SavedModel, load
+from psrt.trainer.sessions import command
+from tests.cluster.test_train_evaluate import run_trainers
+from tests.support.small_job import BATCH, TABLE, lines, write_files
+
+NEVER_BETTER = ValidationConfig(patience=1, min_delta=10.0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def kernels_are_compiled() -> None:
+    jit.warm_up()
+
+
+def job_of(
+    directory: Path,
+    validation: ValidationConfig,
+    *,
+    epochs: int = 3,
+    mode: str = "sync",
+    trainers: int = 1,
+) -> JobConfig:
+    texts = [lines(10 * BATCH, seed=1 + number) for number in range(trainers)]
+    config = load_job(str(write_files(directory, texts, mode, epochs=epochs)), environ={}).config
+    (directory / "valid-0").write_text("".join(lines(200, seed=77)))
+    data = replace(config.data, validation=("valid-*",))
+    return replace(config, data=data, validation=validation)
+
+
+def trained(config: JobConfig, directory: Path, name: str) -> tuple[dict[str, Any], SavedModel]:
+    report, save = directory / f"{name}.json", directory / name
+    settings = TrainerConfig(local=True, save=str(save), report=str(report))
+    assert command.train(settings, config, print) == 0
+    return json.loads(report.read_text()), load(save)
+
+
+def bits(model: SavedModel) -> dict[str, bytes]:
+    rows = model.pull_rows({TABLE: np.arange(160, dtype=np.int64)})[TABLE]
+    return {name: values.tobytes() for name, values in model.dense.items()} | {
+        TABLE: rows.tobytes()
+    }
+
+
+def test_validation_changes_no_bit_of_the_model(tmp_path: Path) -> None:
+    config = job_of(tmp_path, ValidationConfig(every_steps=4))
+    without = replace(config, data=replace(config.data, validation=()))
+
+    report, model = trained(config, tmp_path, "with")
+    plain, expected = trained(without, tmp_path, "without")
+
+    assert bits(model) == bits(expected)
+    assert [each["step"] for each in report["validations"]] == [4, 8, 12, 16, 20, 24, 28, 30]
+    assert "validations" not in plain
+    for key in ("loss", "train_auc", "test_loss", "test_auc", "steps"):
+        assert report[key] == plain[key]
+
+
+def test_the_model_of_the_best_validation_is_kept_and_tested(tmp_path: Path) -> None:
+    """With `better` the wrong way round the first one is the best: it is another model."""
+    config = job_of(tmp_path, ValidationConfig(metric="auc", better="lower", keep_best=True))
+
+    report, model = trained(config, tmp_path, "best")
+
+    best = report["best_validation"]
+    assert best == min(report["validations"], key=lambda each: each["auc"])
+    assert best["epoch"] < 3
+    again = replace(config, data=replace(config.data, test=config.data.validation))
+    settings = TrainerConfig(evaluate=str(tmp_path / "best"), report=str(tmp_path / "test.json"))
+    assert command_test(settings, again) == pytest.approx(best["auc"], abs=1e-9)
+    assert report["test_auc"] != trained(config_without(config), tmp_path, "last")[0]["test_auc"]
+    assert model.manifest.rows(TABLE) > 0
+
+
+def config_without(config: JobConfig) -> JobConfig:
+    return replace(config, validation=ValidationConfig())
+
+
+def command_test(settings: TrainerConfig, config: JobConfig) -> float:
+    from psrt.trainer.sessions.saved_session import test_saved
+
+    assert test_saved(settings, config, print) == 0
+    return float(json.loads(Path(settings.report).read_text())["test_auc"])
+
+
+@pytest.mark.parametrize("mode", ["sync", "async", "ssp", "half_async", "geo"])
+def test_all_trainers_end_early(tmp_path: Path, mode: str) -> None:
+    config = job_of(tmp_path, NEVER_BETTER, epochs=400, mode=mode, trainers=2)
+
+    first, second = run_trainers(config, 2)
+
+    assert first["ended_early"] is True
+    assert len(first["validations"]) == 2
+    assert first["epochs"] == 2
+    assert 1 <= second["epochs"] < 400
+    assert "validations" not in second
+
+
+def test_a_bad_line_of_a_validation_file_costs_no_training(tmp_path: Path) -> None:
+    config = job_of(tmp_path, ValidationConfig())
+    (tmp_path / "valid-0").write_text("1 0.5 nonsense\n")
+
+    with pytest.raises(DataError, match="valid-0"):
+        trained(config, tmp_path, "model")
+
+
+def test_settings_without_an_effect_are_refused(tmp_path: Path) -> None:
+    config = job_of(tmp_path, ValidationConfig(patience=2))
+    without = replace(config, data=replace(config.data, validation=()))
+    with pytest.raises(ConfigError, match="names no validation files"):
+        trained(without, tmp_path, "model")
+
+    best = replace(config, validation=ValidationConfig(keep_best=True))
+    with pytest.raises(ConfigError, match="no directory to keep a model in"):
+        command.train(TrainerConfig(local=True), best, print)

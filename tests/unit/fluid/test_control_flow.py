@@ -1,0 +1,217 @@
+"""Branches and recurrences by Fluid's names: values, gradients, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import psrt.fluid as fluid
+from psrt.core.errors import ProgramError
+
+layers = fluid.layers
+RNG = np.random.default_rng(5)
+
+
+def started() -> fluid.Executor:
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    return exe
+
+
+def array(name: str) -> Any:
+    return np.array(fluid.global_scope().find_var(name).get_tensor())
+
+
+# --- branches ---
+
+
+def test_one_of_two_branches_is_taken_by_a_condition_of_the_batch() -> None:
+    x = layers.data("x", [2])
+    total = layers.reduce_sum(x)
+    zero = layers.fill_constant([1], "float32", 0.0)
+    out = layers.cond(layers.less_than(total, zero), lambda: x * 2.0, lambda: x + 10.0)
+    three = layers.case([(total < 0.0, lambda: x), (total < 100.0, lambda: x * 3.0)], lambda: -x)
+    number = layers.cast(layers.reshape(total, [1]), "int64")
+    picked = layers.switch_case(number, {1: lambda: x, 3: lambda: x * 5.0}, lambda: x * 0.0)
+    exe = started()
+
+    def run(*row: float) -> list[list[float]]:
+        feed = {"x": np.array([row], "f4")}
+        return [v[0].tolist() for v in exe.run(feed=feed, fetch_list=[out, three, picked])]
+
+    assert run(-3, 1) == [[-6, 2], [-3, 1], [0, 0]]
+    assert run(2, 1) == [[12, 11], [6, 3], [10, 5]]
+    assert run(200, 1) == [[210, 11], [-200, -1], [0, 0]]
+
+
+def test_the_first_case_that_holds_writes_vars() -> None:
+    step = layers.autoincreased_step_counter(begin=1)
+    rate = layers.create_global_var([1], 0.5, "float32", persistable=True, name="rate")
+    seen = layers.create_global_var([1], 0, "int64", persistable=True, name="seen")
+    with layers.Switch() as switch:
+        with switch.case(step < 3):
+            layers.assign(layers.fill_constant([1], "float32", 0.1), rate)
+        with switch.case(step < 4):
+            layers.assign(layers.fill_constant([1], "float32", 0.2), rate)
+            layers.increment(seen)
+        with switch.default():
+            layers.assign(layers.cast(step, "float32"), rate)
+    exe = started()
+
+    rates = [float(exe.run(fetch_list=[rate])[0]) for _ in range(5)]
+
+    np.testing.assert_allclose(rates, [0.1, 0.1, 0.2, 4, 5])
+    assert array("seen").tolist() == [1]
+
+
+def test_examples_take_one_of_two_blocks_and_gradients_follow() -> None:
+    x = layers.data("x", [1])
+    branch = layers.IfElse(layers.less_than(x, layers.fill_constant([1], "float32", 0.0)))
+    with branch.true_block():
+        branch.output(layers.fc(branch.input(x), 1, bias_attr=False, param_attr="low"))
+    with branch.false_block():
+        branch.output(layers.fc(branch.input(x), 1, bias_attr=False, param_attr="high"))
+    (out,) = branch()
+    grads = fluid.backward.append_backward(layers.reduce_sum(out))
+    exe = started()
+
+    feed = {"x": np.array([[-1.0], [2.0], [3.0]], "f4")}
+    value, low, high = exe.run(feed=feed, fetch_list=[out, *(g for _, g in grads)])
+
+    w_low, w_high = array("low")[0, 0], array("high")[0, 0]
+    np.testing.assert_allclose(value[:, 0], [-w_low, 2 * w_high, 3 * w_high], rtol=1e-6)
+    assert (low.item(), high.item()) == (-1.0, 5.0)
+
+
+def test_branches_that_differ_are_refused() -> None:
+    x = layers.data("x", [2])
+    yes = layers.less_than(layers.reduce_sum(x), layers.reduce_mean(x))
+
+    with pytest.raises(ProgramError, match="which differ"):
+        layers.cond(yes, lambda: x, lambda: [x, x])
+    branch = layers.IfElse(yes)
+    with branch.true_block():
+        branch.output(x)
+    with pytest.raises(ProgramError, match="1 and 0 outputs"):
+        branch()
+
+
+# --- recurrences ---
+
+
+def test_a_dynamic_recurrence_is_trained_through_its_steps() -> None:
+    words = layers.data("words", [1], dtype="int64", lod_level=1)
+    label = layers.data("label", [1], dtype="int64")
+    rows = layers.embedding(words, [20, 8])
+    rnn = layers.DynamicRNN()
+    with rnn.block():
+        word = rnn.step_input(rows)
+        before = rnn.memory(shape=[8], value=0.0)
+        gates = layers.fc(input=[word, before], size=8, act="sigmoid")
+        after = layers.elementwise_mul(gates, layers.fc([word, before], 8, act="tanh")) + before
+        rnn.update_memory(before, after)
+        rnn.output(after)
+    last = layers.sequence_last_step(rnn())
+    prediction = layers.fc(last, 2, act="softmax")
+    loss = layers.mean(layers.cross_entropy(prediction, label))
+    fluid.optimizer.Adam(0.02).minimize(loss)
+    exe = started()
+
+    def batch() -> dict[str, Any]:
+        lists = [RNG.integers(0, 20, RNG.integers(1, 6)) for _ in range(32)]
+        # The label is whether the first word is one of the upper half: it must be remembered.
+        labels = np.array([[int(line[0] >= 10)] for line in lists])
+        lengths = [[len(line) for line in lists]]
+        flat = np.concatenate(lists)[:, None]
+        return {"words": fluid.create_lod_tensor(flat, lengths), "label": labels}
+
+    losses = [float(exe.run(feed=batch(), fetch_list=[loss])[0]) for _ in range(60)]
+
+    assert np.mean(losses[-5:]) < 0.25 < 0.6 < np.mean(losses[:5])
+
+
+def test_a_static_recurrence_adds_up_its_steps_in_order() -> None:
+    x = layers.data("x", [3, 2])  # batch, steps, size
+    start = layers.data("start", [2])
+    rnn = layers.StaticRNN()
+    with rnn.step():
+        part = rnn.step_input(layers.transpose(x, perm=[1, 0, 2]))
+        before = rnn.memory(init=start)
+        counted = rnn.memory(shape=[-1, 2], batch_ref=part, init_value=1.0)
+        after = before * 2.0 + part
+        rnn.update_memory(before, after)
+        rnn.update_memory(counted, counted + 1.0)
+        rnn.step_output(after)
+        rnn.step_output(counted)
+    sums, counts = rnn()
+    assert sums.shape == (3, -1, 2)
+    out = layers.transpose(sums, perm=[1, 0, 2])
+    steps = layers.transpose(counts, [1, 0, 2])
+    fed, first = RNG.normal(size=(4, 3, 2)).astype("f4"), RNG.normal(size=(4, 2)).astype("f4")
+
+    found, numbers = started().run(feed={"x": fed, "start": first}, fetch_list=[out, steps])
+
+    expected, state = [], first
+    for t in range(3):
+        state = state * 2 + fed[:, t]
+        expected.append(state)
+    np.testing.assert_allclose(found, np.stack(expected, 1), rtol=1e-6)
+    assert numbers[0, :, 0].tolist() == [1, 2, 3]
+
+
+def test_what_a_step_cannot_read_is_refused() -> None:
+    x = layers.data("x", [3, 2])
+    rnn = layers.StaticRNN()
+    with pytest.raises(ProgramError, match="outside of its block"):
+        rnn.update_memory(x, x)
+    with pytest.raises(ProgramError, match="Exchange batch and steps"), rnn.step():
+        rnn.step_input(x)
+
+
+def test_a_cell_of_one_step_is_that_of_the_whole_recurrence() -> None:
+    size = 3
+    x = layers.data("x", [size * 3], lod_level=1)
+    whole = layers.dynamic_gru(x, size, param_attr="w", bias_attr="b")
+    rnn = layers.DynamicRNN()
+    with rnn.block():
+        gates, before = rnn.step_input(x), rnn.memory(shape=[size])
+        after, _, _ = layers.gru_unit(gates, before, 3 * size, param_attr="w", bias_attr="b")
+        rnn.update_memory(before, after)
+        rnn.output(after)
+    fed = fluid.create_lod_tensor(RNG.normal(size=(5, 9)).astype("f4"), [[2, 3]])
+
+    at_once, by_step = started().run(feed={"x": fed}, fetch_list=[whole, rnn()])
+
+    np.testing.assert_allclose(at_once.values, by_step.values, rtol=1e-5)
+
+
+def test_activations_made_of_others_have_fluids_formulas() -> None:
+    x = layers.data("x", [4])
+    values = RNG.normal(size=(3, 4)).astype("f4") * 4
+    outs = [
+        layers.brelu(x, 0.0, 2.0),
+        layers.soft_relu(x),
+        layers.stanh(x),
+        layers.tanh_shrink(x),
+        layers.hard_swish(x),
+        layers.prelu(x, "all"),
+        layers.label_smooth(x),
+        layers.mse_loss(x, layers.zeros_like(x)),
+    ]
+
+    found = started().run(feed={"x": values}, fetch_list=outs)
+
+    expected = [
+        values.clip(0, 2),
+        np.log1p(np.exp(values)),
+        1.7159 * np.tanh(0.67 * values),
+        values - np.tanh(values),
+        values * (values + 3).clip(0, 6) / 6,
+        np.where(values > 0, values, 0.25 * values),
+        values * 0.9 + 0.1 / 4,
+        np.mean(values**2)[None],
+    ]
+    for got, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
