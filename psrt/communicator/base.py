@@ -89,6 +89,10 @@ class Communicator(CutParticipant, Watchable, Protocol):
         """
         ...
 
+    def use_rates(self, rates: Mapping[str, float]) -> None:
+        """Send learning rates by parameter with all pushes from now on, queued ones included."""
+        ...
+
     def flush(self, timeout_s: float, final: bool = False) -> dict[str, F32]:
         """Wait until all pushed gradients are applied; return the dense parameters.
 

@@ -75,6 +75,9 @@ class LocalCommunicator:
     def offer(self, name: str, gradient: Gradient) -> None:
         """Ignore it: tables are updated at the end of a step."""
 
+    def use_rates(self, rates: Mapping[str, float]) -> None:
+        """Ignore it: tables of this process follow their schedules."""
+
     def begins_at(self, begin: BeginsAt) -> None:
         """Begin as a job without a cut."""
         begin(self.resumed)

@@ -58,6 +58,16 @@ def Adagrad(
     return declare(specs.Adagrad(epsilon, initial_accumulator), learning_rate, options)
 
 
+def RowWiseAdagrad(
+    learning_rate: float | LearningRate,
+    epsilon: float = 1e-8,
+    initial_accumulator: float = 0.0,
+    **options: Unpack[GradientOptions],
+) -> Declaration:
+    """Declare Adagrad with one number of state per row: TorchRec's and FBGEMM's exact form."""
+    return declare(specs.RowWiseAdagrad(epsilon, initial_accumulator), learning_rate, options)
+
+
 def DecayedAdagrad(
     learning_rate: float | LearningRate,
     decay: float = 0.95,
@@ -234,7 +244,7 @@ __all__ = ["Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "ConstantRate", "Co
 __all__ += ["CtrAdagrad", "CtrAdam", "CtrSgd", "CtrSharedAdam", "CtrStdAdagrad", "DecayedAdagrad"]
 __all__ += ["Declaration", "ExponentialDecay", "Ftrl", "InverseTimeDecay", "Lamb", "LarsMomentum"]
 __all__ += ["Momentum", "NaturalExpDecay", "NoamDecay", "PiecewiseDecay", "PolynomialDecay"]
-__all__ += ["RmsProp", "Sgd", "Warmup"]
+__all__ += ["RmsProp", "RowWiseAdagrad", "Sgd", "Warmup"]
 
 if not TYPE_CHECKING:  # type checkers report unknown names themselves
     __getattr__ = refuse_unknown("psrt.optimizer", "optimizer or schedule", __all__)

@@ -41,6 +41,9 @@ CTR: dict[str, specs.Optimizer] = {
     "ctr_adam": specs.CtrAdam(weight_min=-0.6, weight_max=0.5),
     "ctr_shared_adam": specs.CtrSharedAdam(weight_min=-0.6, weight_max=0.5),
 }
+ROW_WISE: dict[str, specs.Optimizer] = {
+    "row_wise_adagrad": specs.RowWiseAdagrad(1e-4, initial_accumulator=0.1)
+}
 LAZY = {name: spec for name, spec in OPTIMIZERS.items() if getattr(spec, "lazy", True)}
 EAGER = {name: spec for name, spec in OPTIMIZERS.items() if name not in LAZY}
 ELEMENT_WISE = {
@@ -71,6 +74,9 @@ class Published:
                 self.w -= lr * (g + mu * self.a) if nesterov else lr * self.a
             case specs.Adagrad(epsilon=eps):
                 self.a += g**2
+                self.w -= lr * g / (np.sqrt(self.a) + eps)
+            case specs.RowWiseAdagrad(epsilon=eps):
+                self.a = self.a + np.mean(g**2, axis=-1, keepdims=True)
                 self.w -= lr * g / (np.sqrt(self.a) + eps)
             case specs.DecayedAdagrad(decay=decay, epsilon=eps):
                 self.a = decay * self.a + (1 - decay) * g**2

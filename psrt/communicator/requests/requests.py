@@ -143,13 +143,18 @@ class Request:
         """Bytes of ids that were not sent, because the pserver remembers them."""
         return sum([ids.nbytes for _, _, ids in self._unsent])
 
-    def push_block(self, table: str, version: int, gradient: Narrow) -> None:
-        self._push(PUSH_DENSE, table, version, gradient)
+    def push_block(
+        self, table: str, version: int, gradient: Narrow, rate: float | None = None
+    ) -> None:
+        """Add a gradient; `rate` replaces the learning rate of the table's schedule."""
+        self._push(PUSH_DENSE, table, version, gradient, rate)
         self.tensors += gradient.tensors
         self._pushed_tensors = len(self.tensors)
 
-    def push_rows(self, table: str, version: int, rows: RowsGradient) -> None:
-        part = self._push(PUSH_ROWS, table, version, rows.values)
+    def push_rows(
+        self, table: str, version: int, rows: RowsGradient, rate: float | None = None
+    ) -> None:
+        part = self._push(PUSH_ROWS, table, version, rows.values, rate)
         if rows.number:
             part.keys = rows.number
             self._unsent.append((part, len(self.tensors), rows.ids))
@@ -225,9 +230,13 @@ class Request:
             tensors.insert(index, ids)
         return header, tensors
 
-    def _push(self, kind: int, table: str, version: int, gradient: Narrow) -> pb.Part:
+    def _push(
+        self, kind: int, table: str, version: int, gradient: Narrow, rate: float | None
+    ) -> pb.Part:
         factor = 0.0 if gradient.factor == 1.0 else gradient.factor
-        return self.header.parts.add(kind=kind, table=table, version=version, factor=factor)
+        return self.header.parts.add(
+            kind=kind, table=table, version=version, factor=factor, rate=rate
+        )
 
     def _pull(self, kind: int, sink: Sink, precision: str) -> pb.Part:
         self._sinks.append(sink)

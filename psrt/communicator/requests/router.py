@@ -44,7 +44,8 @@ class _Bucket(NamedTuple):
 class Router:
     """Routes by a plan: `requests()` starts a step, the other methods add to its requests.
 
-    `exact` overrides the precision of `wire` with float32.
+    `exact` overrides the precision of `wire` with float32. `rates` are the learning rates of
+    updates whose trainer decides them, by parameter; the others are those of their schedules.
     """
 
     def __init__(self, plan: PartitionPlan, wire: WirePrecision | None = None) -> None:
@@ -61,6 +62,7 @@ class Router:
         self._wire = wire or WirePrecision()
         self._residuals = Residuals()
         self.known_ids = KnownIds()
+        self.rates: Mapping[str, float] = {}
         _check_names(self._wire, [*self._blocks, *self._tables])
         if self._wire.narrows:
             jit.warm_up(["half"])
@@ -144,7 +146,7 @@ class Router:
         made = self._residuals.narrowed(name, flat, specs, precision)
         for (index, spec), block in zip(blocks, made, strict=True):
             version = versions.get((self._buckets[index].endpoint, spec.name), 0)
-            requests[index].push_block(spec.name, version, block)
+            requests[index].push_block(spec.name, version, block, self.rates.get(name))
 
     def _push_rows(
         self,
@@ -164,7 +166,7 @@ class Router:
             number = self.known_ids.number_for(known, endpoint)
             rows = _rows_of(merged, positions, number, precision)
             version = versions.get((endpoint, table.name), 0)
-            requests[endpoint].push_rows(table.name, version, rows)
+            requests[endpoint].push_rows(table.name, version, rows, self.rates.get(table.name))
 
     def _by_owner(self, ids: I64, to_all: bool = False) -> Owners:
         """Positions of `ids` by owner; endpoints that own none are left out unless `to_all`."""

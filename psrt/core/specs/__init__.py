@@ -53,6 +53,7 @@ from psrt.core.specs.optimizers import (
     Momentum,
     Optimizer,
     RmsProp,
+    RowWiseAdagrad,
     Sgd,
     moves_all_rows,
     scales_by_shows,
@@ -112,4 +113,4 @@ __all__ += ["number_problems", "optimizer_problems", "option_problems", "plan_di
 __all__ += ["rate_at", "scaled"]
 __all__ += ["scales_by_shows", "schedule_of", "score_problems", "text_of", "to_json"]
 __all__ += ["to_plain"]
-__all__ += ["WARM_STATES", "WarmRule", "WarmStart", "without_show_scale"]
+__all__ += ["WARM_STATES", "RowWiseAdagrad", "WarmRule", "WarmStart", "without_show_scale"]

@@ -43,6 +43,18 @@ class Adagrad(PlainFields):
 
 
 @dataclass(frozen=True)
+class RowWiseAdagrad(PlainFields):
+    """s += Σ g² / d; w −= lr · g / (√s + epsilon), with one s for all d weights of a row.
+
+    The exact row-wise Adagrad of TorchRec and FBGEMM (Gupta et al. 2014); s begins at
+    `initial_accumulator`. For a dense parameter the whole parameter is a row.
+    """
+
+    epsilon: float = 1e-8
+    initial_accumulator: float = 0.0
+
+
+@dataclass(frozen=True)
 class DecayedAdagrad(PlainFields):
     """m = decay · m + (1 − decay) · g²; w −= lr · g / (√m + epsilon)   (Fluid's own)."""
 
@@ -169,6 +181,7 @@ Optimizer: TypeAlias = (
     Sgd
     | Momentum
     | Adagrad
+    | RowWiseAdagrad
     | DecayedAdagrad
     | Adadelta
     | RmsProp
@@ -186,7 +199,7 @@ Optimizer: TypeAlias = (
     | CtrSharedAdam
 )
 
-LAYER_WISE = (LarsMomentum, Lamb, CtrAdagrad, CtrSharedAdam)
+LAYER_WISE = (LarsMomentum, Lamb, RowWiseAdagrad, CtrAdagrad, CtrSharedAdam)
 """Optimizers that use norms or means of the whole parameter, which is then not cut into blocks; in
 sparse tables, of the row."""
 

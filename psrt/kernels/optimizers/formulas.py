@@ -58,6 +58,18 @@ def adagrad_step_(w: F32, m: F32, g: F32, lr: float, eps: float) -> None:
 
 
 @device
+def row_wise_adagrad_step_(w: F32, s: F32, g: F32, lanes: F64, lr: float, eps: float) -> None:
+    """s += Σ g² / d; w −= lr · g / (√s + eps) (Gupta, Bengio & Weston 2014, section 2; TorchRec's
+    and FBGEMM's exact row-wise Adagrad). s is one number, the first of its array; `lanes` is
+    scratch."""
+    if len(w):
+        s[0] += w.dtype.type(total_squares(g, lanes) / len(w))
+        rate = lr / (math.sqrt(s[0]) + eps)
+        for i in range(len(w)):
+            w[i] -= rate * g[i]
+
+
+@device
 def decayed_adagrad_step_(w: F32, m: F32, g: F32, lr: float, decay: float, eps: float) -> None:
     """m = decay · m + (1−decay)g²; w −= lr · g / (√m + eps)."""
     kept, rest = weights_of_mean(m, decay)

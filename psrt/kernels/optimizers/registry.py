@@ -52,14 +52,16 @@ def _constant_rule(
     )
 
 
-def _scratch_rule(kernels: UpdateKernels, *numbers: float, shares_state: bool) -> OptimizerRule:
+def _scratch_rule(
+    kernels: UpdateKernels, *numbers: float, shares_state: bool, first: float = 0.0
+) -> OptimizerRule:
     """A rule with one state vector whose kernels take scratch, the rate and constant `numbers`."""
 
     def arguments(rate: float, t: int) -> tuple[Any, ...]:
         return np.empty(LANES), rate, *numbers
 
     block, rows = kernels.block, kernels.rows
-    return OptimizerRule((0.0,), block, rows, arguments, arguments, shares_state=shares_state)
+    return OptimizerRule((first,), block, rows, arguments, arguments, shares_state=shares_state)
 
 
 def _sgd(spec: specs.Sgd, dtype: Any) -> OptimizerRule:
@@ -80,6 +82,11 @@ def _momentum(spec: specs.Momentum, dtype: Any) -> OptimizerRule:
 
 def _adagrad(spec: specs.Adagrad, dtype: Any) -> OptimizerRule:
     return _constant_rule((spec.initial_accumulator,), update_kernels.adagrad, spec.epsilon)
+
+
+def _row_wise_adagrad(spec: specs.RowWiseAdagrad, dtype: Any) -> OptimizerRule:
+    kernels, first = update_kernels.row_wise_adagrad, spec.initial_accumulator
+    return _scratch_rule(kernels, spec.epsilon, shares_state=True, first=first)
 
 
 def _decayed_adagrad(spec: specs.DecayedAdagrad, dtype: Any) -> OptimizerRule:
@@ -214,6 +221,7 @@ _RULES: dict[type, Callable[[Any, Any], OptimizerRule]] = {
     specs.Sgd: _sgd,
     specs.Momentum: _momentum,
     specs.Adagrad: _adagrad,
+    specs.RowWiseAdagrad: _row_wise_adagrad,
     specs.DecayedAdagrad: _decayed_adagrad,
     specs.Adadelta: _adadelta,
     specs.RmsProp: _rms_prop,

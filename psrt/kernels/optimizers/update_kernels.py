@@ -151,6 +151,7 @@ _SCOPE = {
 sgd = _kernels(formulas.sgd_step_, "f4")
 momentum = _kernels(formulas.momentum_step_, "f4 f4 b1")
 adagrad = _kernels(formulas.adagrad_step_, "f4 f4")
+row_wise_adagrad = _kernels(formulas.row_wise_adagrad_step_, "f4 f4", shares_state=True)
 decayed_adagrad = _kernels(formulas.decayed_adagrad_step_, "f4 f8 f4")
 adadelta = _kernels(formulas.adadelta_step_, "f4 f8 f4")
 rms_prop = _kernels(formulas.rms_prop_step_, "f4 f8 f4 f4")

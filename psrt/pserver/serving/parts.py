@@ -16,6 +16,7 @@ import numpy as np
 
 from psrt.core.errors import ErrorCode, TableError, WireError
 from psrt.core.precision import NUMBER_BYTES
+from psrt.core.specs import is_float32
 from psrt.core.types import F32, Array, Shape
 from psrt.kernels.precision import precision_of, scales_of, widened
 from psrt.pserver.serving.id_list_cache import IdListCache
@@ -37,9 +38,12 @@ _PRECISIONS = {0: "float32", **{code: name for name, code in PRECISION_CODES.ite
 
 
 class DensePush(NamedTuple):
+    """`rate` is the learning rate of this update, None = that of the table's schedule."""
+
     table: DenseTable
     gradient: F32
     version: int
+    rate: float | None = None
 
 
 class RowsPush(NamedTuple):
@@ -50,6 +54,7 @@ class RowsPush(NamedTuple):
     gradients: F32
     version: int
     counts: F32 | None = None
+    rate: float | None = None
 
 
 class DensePull(NamedTuple):
@@ -139,7 +144,7 @@ def bucket_of(parts: RequestParts) -> int:
 def _dense_push(tables: TableRegistry, part: pb.Part, tensors: Iterator[Array]) -> DensePush:
     table = tables.dense(part.table)
     gradient = _numbers(part, tensors, "gradient", (table.spec.size,))
-    return DensePush(table, gradient, part.version)
+    return DensePush(table, gradient, part.version, _rate(part))
 
 
 def _rows_push(
@@ -148,7 +153,7 @@ def _rows_push(
     count = len(rows.ids)
     gradients = _numbers(part, tensors, "gradients", (count, table.spec.width))
     counts = _tensor(part, tensors, "counts", np.float32, (count, 2)) if part.counts else None
-    return RowsPush(table, rows, gradients, part.version, counts)
+    return RowsPush(table, rows, gradients, part.version, counts, _rate(part))
 
 
 def _pushed_ids(
@@ -190,6 +195,20 @@ def _changed_pull(tables: TableRegistry, part: pb.Part) -> ChangedPull:
             hint="Ask from the position that this pserver's last reply named, or from 0.",
         )
     return ChangedPull(table, part.position)
+
+
+def _rate(part: pb.Part) -> float | None:
+    """The learning rate that comes with a push; raises `WireError` if it is not legal."""
+    if not part.HasField("rate"):
+        return None
+    if not is_float32(part.rate) or part.rate < 0:
+        raise WireError(
+            f"a push for table {part.table!r} has the learning rate {part.rate}; nothing of the "
+            "call was applied.",
+            hint="A rate is a finite number of float32, at least 0.",
+        )
+    rate: float = part.rate
+    return rate
 
 
 def _precision(part: pb.Part) -> str:

@@ -57,7 +57,7 @@ def apply_now(pushes: Sequence[Push], step: int, trainer: int, meters: Meters) -
 
 @traced("apply", lambda push, step, trainer: {"table": push.table.spec.name})
 def _apply(push: Push, step: int, trainer: int) -> None:
-    rate = rate_at(push.table.spec.learning_rate, step)
+    rate = _rate([push], step)
     if isinstance(push, DensePush):
         push.table.apply(push.gradient, rate, trainer, push.version)
     else:
@@ -134,13 +134,19 @@ def _by_table(pushes: Sequence[Sequence[Push]]) -> list[list[Push]]:
 @traced("apply", lambda pushes, trainers, round, meters: {"table": pushes[0].table.spec.name})
 def _apply_mean(pushes: list[Push], trainers: int, round: int, meters: Meters) -> None:
     _count(pushes, meters)
-    rate = rate_at(pushes[0].table.spec.learning_rate, round)
+    rate = _rate(pushes, round)
     dense = [push for push in pushes if isinstance(push, DensePush)]
     rows = [push for push in pushes if isinstance(push, RowsPush)]
     if dense:
         dense[0].table.apply_mean([push.gradient for push in dense], trainers, rate)
     if rows:
         _apply_mean_rows(rows, trainers, rate, round + 1)
+
+
+def _rate(pushes: Sequence[Push], step: int) -> float:
+    """The learning rate of an update: that of the first push with one, or of the schedule."""
+    sent = next((push.rate for push in pushes if push.rate is not None), None)
+    return rate_at(pushes[0].table.spec.learning_rate, step) if sent is None else sent
 
 
 def _apply_mean_rows(pushes: list[RowsPush], trainers: int, rate: float, now: int) -> None:

@@ -13,10 +13,10 @@ from psrt.core import specs
 from psrt.core.specs.rates import rate_at
 from psrt.kernels.tables.initialize import fill_rows
 from psrt.pserver.tables.sparse_table import SparseTable
-from tests.support.optimizer_formulas import CTR, OPTIMIZERS
+from tests.support.optimizer_formulas import CTR, OPTIMIZERS, ROW_WISE
 
 WIDTH = 4
-EVERY = OPTIMIZERS | CTR
+EVERY = OPTIMIZERS | CTR | ROW_WISE
 DECAY = specs.ExponentialDecay(0.5, 1, 0.5)
 EVERY_KIND = pytest.mark.parametrize("kind", [LocalTable, GeoTable])
 

@@ -10,7 +10,7 @@ import pytest
 
 from psrt.core import specs
 from psrt.core.errors import ConfigError
-from tests.support.optimizer_formulas import CTR, OPTIMIZERS
+from tests.support.optimizer_formulas import CTR, OPTIMIZERS, ROW_WISE
 
 DENSE = specs.DenseTableSpec(
     name="fc.w.block1",
@@ -45,6 +45,7 @@ EVERY_KIND = [
     specs.PolynomialDecay(0.1, 10),
     *OPTIMIZERS.values(),
     *CTR.values(),
+    *ROW_WISE.values(),
     specs.CountFilter(3),
     specs.Probability(0.5),
     specs.ShowClick("show", "click", 2.0),
@@ -71,7 +72,7 @@ def test_the_json_form_is_canonical() -> None:
 
 
 def test_every_optimizer_is_tested_somewhere_by_its_formula() -> None:
-    tested = {type(optimizer) for optimizer in (*OPTIMIZERS.values(), *CTR.values())}
+    tested = {type(each) for each in (OPTIMIZERS | CTR | ROW_WISE).values()}
 
     assert tested == set(get_args(specs.Optimizer))
 

@@ -11,7 +11,7 @@ from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.types import F64
 from psrt.executor.memory.bindings import RowBatch
 from psrt.graph.optimizer import Declaration
-from tests.support.optimizer_formulas import CTR, EAGER, LAZY, OPTIMIZERS, Published
+from tests.support.optimizer_formulas import CTR, EAGER, LAZY, OPTIMIZERS, ROW_WISE, Published
 
 STEPS, BATCH, WIDTH = 12, 8, 5
 RNG = np.random.default_rng(5)
@@ -21,7 +21,7 @@ IDS = RNG.integers(0, 7, size=(STEPS, BATCH, 1))
 ALL = ("forward", "backward", "optimize")
 
 
-EVERY = OPTIMIZERS | CTR
+EVERY = OPTIMIZERS | CTR | ROW_WISE
 RATE = 0.05
 TOLERANCE = {"float32": 1e-4, "float64": 1e-9}
 
@@ -98,7 +98,7 @@ class PublishedRows(Published):
 
 
 @every_dtype
-@pytest.mark.parametrize("name", LAZY | CTR)
+@pytest.mark.parametrize("name", LAZY | CTR | ROW_WISE)
 def test_sparse_table_moves_touched_rows_by_their_own_count(name: str, dtype: str) -> None:
     published = PublishedRows(EVERY[name])
 

@@ -8,24 +8,28 @@ import pytest
 from psrt.core import specs
 from psrt.kernels.optimizers import RowTable, TouchedRows, rule_of
 from psrt.kernels.optimizers.row_headers import HEADER_WORDS, UPDATES_WORD
-from tests.support.optimizer_formulas import CTR, Published
+from tests.support.optimizer_formulas import CTR, ROW_WISE, Published
 
 RATE = 0.2
 WIDTHS = [1, 3, 16, 70]
 
 every_optimizer = pytest.mark.parametrize("optimizer", CTR.values(), ids=CTR)
+also_row_wise = pytest.mark.parametrize(
+    "optimizer", (CTR | ROW_WISE).values(), ids=list(CTR | ROW_WISE)
+)
 
 
 def gradients(seed: int, shape: tuple[int, ...], count: int = 8) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal((count, *shape), np.float32)
 
 
-@every_optimizer
+@also_row_wise
 @pytest.mark.parametrize("size", [0, 1, 17, 200])
 def test_a_block_follows_the_formula(optimizer: specs.Optimizer, size: int) -> None:
     rule = rule_of(optimizer)
     w = np.random.default_rng(size).uniform(-0.5, 0.5, size).astype(np.float32)
     state = np.zeros((rule.state_vectors, size), np.float32)
+    state += np.array(rule.first, np.float32)[:, None]
     oracle = Published(optimizer, w)
 
     for t, gradient in enumerate(gradients(1, (size,)) if size else [], start=1):
@@ -35,7 +39,7 @@ def test_a_block_follows_the_formula(optimizer: specs.Optimizer, size: int) -> N
     np.testing.assert_allclose(w, oracle.w, atol=2e-6)
 
 
-@every_optimizer
+@also_row_wise
 @pytest.mark.parametrize("width", WIDTHS)
 def test_rows_follow_the_formula_each_by_its_own_count(
     optimizer: specs.Optimizer, width: int
@@ -60,9 +64,9 @@ def test_rows_follow_the_formula_each_by_its_own_count(
     np.testing.assert_allclose(got, [oracle.w for oracle in oracles], atol=2e-6)
 
 
-@pytest.mark.parametrize("name", ["ctr_adagrad", "ctr_shared_adam"])
+@pytest.mark.parametrize("name", ["ctr_adagrad", "ctr_shared_adam", "row_wise_adagrad"])
 def test_shared_state_costs_a_row_as_much_at_any_width(name: str) -> None:
-    rule = rule_of(CTR[name])
+    rule = rule_of((CTR | ROW_WISE)[name])
 
     assert len(rule.first_state(1)) == len(rule.first_state(64)) == rule.state_vectors
 
@@ -96,3 +100,15 @@ def test_a_single_row_of_adagrad_moves_as_computed_by_hand() -> None:
 
     step = 1 + np.sqrt(3 / 8)
     np.testing.assert_allclose(slab[0, HEADER_WORDS:], [-0.3 * step, 0.1 * step, 10.0], rtol=1e-6)
+
+
+def test_row_wise_adagrad_moves_as_computed_by_hand() -> None:
+    # s = (9 + 1) / 2 = 5, then 10; the step is lr · g / √s.
+    rule = rule_of(specs.RowWiseAdagrad(epsilon=0.0))
+    w, state, g = np.zeros(2, np.float32), np.zeros((1, 2), np.float32), np.array([3, -1], "f4")
+
+    rule.update_block(w, state, g, 0.1, 1)
+    rule.update_block(w, state, g, 0.1, 2)
+
+    step = 0.1 * (1 / np.sqrt(5) + 1 / np.sqrt(10))
+    np.testing.assert_allclose(w, [-3 * step, step], rtol=1e-6)

@@ -103,7 +103,7 @@ class Tensor(_message.Message):
     def __init__(self, dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Iterable[int]] = ..., offset: _Optional[int] = ...) -> None: ...
 
 class Part(_message.Message):
-    __slots__ = ("kind", "table", "version", "position", "wire", "keys", "factor", "counts")
+    __slots__ = ("kind", "table", "version", "position", "wire", "keys", "factor", "counts", "rate")
     KIND_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -112,6 +112,7 @@ class Part(_message.Message):
     KEYS_FIELD_NUMBER: _ClassVar[int]
     FACTOR_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
+    RATE_FIELD_NUMBER: _ClassVar[int]
     kind: PartKind
     table: str
     version: int
@@ -120,7 +121,8 @@ class Part(_message.Message):
     keys: int
     factor: float
     counts: bool
-    def __init__(self, kind: _Optional[_Union[PartKind, str]] = ..., table: _Optional[str] = ..., version: _Optional[int] = ..., position: _Optional[int] = ..., wire: _Optional[_Union[DType, str]] = ..., keys: _Optional[int] = ..., factor: _Optional[float] = ..., counts: _Optional[bool] = ...) -> None: ...
+    rate: float
+    def __init__(self, kind: _Optional[_Union[PartKind, str]] = ..., table: _Optional[str] = ..., version: _Optional[int] = ..., position: _Optional[int] = ..., wire: _Optional[_Union[DType, str]] = ..., keys: _Optional[int] = ..., factor: _Optional[float] = ..., counts: _Optional[bool] = ..., rate: _Optional[float] = ...) -> None: ...
 
 class PushKey(_message.Message):
     __slots__ = ("incarnation", "sequence")

@@ -1,0 +1,37 @@
+"""psrt.torch: PyTorch models whose embedding tables are on pservers, in an unmodified loop.
+
+    optim            server-side optimizers with the names and numbers of torch's
+    declared         tables and dense parameters as a partition plan reads them
+    backends         the places of tables: this process, or pservers
+    table            the lookups of a step, whose rows are leaves
+    session          the tables of a model and the connection to them
+    connecting       local and connect
+    modules          Embedding and EmbeddingBag
+    jagged           several lists of ids, for collections
+    embedding_collections  all features of a model in one pull
+    table_optimizer  the torch.optim.Optimizer of tables
+
+Needs the package torch (`psrt-cluster[torch]`; the wheel for CPUs is enough).
+"""
+
+from psrt.core.extras import required
+
+required("torch", "torch", "psrt.torch")
+
+from psrt.core.specs import TableOptions  # noqa: E402
+from psrt.torch import optim  # noqa: E402
+from psrt.torch.connecting import connect, local  # noqa: E402
+from psrt.torch.embedding_collections import (  # noqa: E402
+    EmbeddingBagCollection,
+    EmbeddingBagConfig,
+    EmbeddingCollection,
+    EmbeddingConfig,
+)
+from psrt.torch.jagged import Jagged  # noqa: E402
+from psrt.torch.modules import Embedding, EmbeddingBag  # noqa: E402
+from psrt.torch.session import TableSession  # noqa: E402
+from psrt.torch.table_optimizer import TableOptimizer  # noqa: E402
+
+__all__ = ["Embedding", "EmbeddingBag", "EmbeddingBagCollection", "EmbeddingBagConfig"]
+__all__ += ["EmbeddingCollection", "EmbeddingConfig", "Jagged", "TableOptimizer", "TableSession"]
+__all__ += ["TableOptions", "connect", "local", "optim"]

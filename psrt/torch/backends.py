@@ -1,0 +1,162 @@
+"""The places of tables: this process (`LocalTables`), or pservers (`ConnectedTables`).
+
+Both compute the same: a backend pulls rows of distinct ids, and makes one update by the gradients
+of a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import numpy as np
+
+from psrt.communicator.base import Gradients
+from psrt.core.specs import CommunicationMode, Sync
+from psrt.core.tensors import SelectedRows
+from psrt.core.types import F32, I64
+from psrt.graph.program import Program
+from psrt.kernels import jit
+from psrt.kernels.tables import rows as row_kernels
+from psrt.partition.plan import build_plan
+from psrt.partition.transpiler import TrainerProgram
+from psrt.pserver.tables import RoutedIds, TableRegistry
+from psrt.torch.declared import DeclaredParameter
+from psrt.trainer.training import ConnectedCluster
+
+Rates = Mapping[str, float]
+Declared = Iterable[DeclaredParameter]
+
+_HERE = "here:1"
+
+
+class Backend(Protocol):
+    """Tables and dense parameters by name; belongs to the training thread."""
+
+    mode: CommunicationMode
+    trainers: int
+
+    def open(self, declared: Declared) -> Mapping[str, F32]:
+        """Register what is declared; returns the dense parameters."""
+        ...
+
+    def pull(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
+        """Rows (n, width) of the distinct ids (n,) of each table; changes nothing."""
+        ...
+
+    def push(self, gradients: Gradients, rates: Rates) -> Mapping[str, F32]:
+        """Make one update with the learning rate of each table; returns newer dense parameters.
+
+        An empty mapping closes a round of Sync without a share in it.
+        """
+        ...
+
+    def complete(self) -> None:
+        """Apply what is queued, and report that this trainer is done."""
+        ...
+
+    def close(self) -> None:
+        """Drop connections, whatever their state."""
+        ...
+
+
+class LocalTables:
+    """Tables in this process, by the code of a pserver."""
+
+    mode: CommunicationMode = Sync()
+    trainers = 1
+
+    def __init__(self) -> None:
+        jit.warm_up(("trainer", "pserver"))
+        self._tables = TableRegistry(stripes=1)
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        self._routed: dict[str, tuple[I64, RoutedIds]] = {}
+
+    def open(self, declared: Declared) -> Mapping[str, F32]:
+        plan = build_plan(declared, [_HERE], slice_var_up=False)
+        self._tables.register(plan.specs_for(_HERE))
+        self._shapes = plan.dense_shapes
+        return self._dense()
+
+    def pull(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
+        found = {}
+        for name, ids in wanted.items():
+            table = self._tables.sparse(name)
+            routed = table.route(ids)
+            self._routed[name] = ids, routed
+            out = np.empty((len(ids), table.spec.width), np.float32)
+            table.read(routed, out)
+            found[name] = out
+        return found
+
+    def push(self, gradients: Gradients, rates: Rates) -> Mapping[str, F32]:
+        for name, gradient in gradients.items():
+            if isinstance(gradient, SelectedRows):
+                merged = row_kernels.merge(gradient)
+                routed = self._route(name, merged.ids)
+                self._tables.sparse(name).apply(routed, merged.values, rates[name])
+            else:
+                self._tables.dense(name).apply(gradient.reshape(-1), rates[name])
+        return self._dense() if gradients else {}
+
+    def complete(self) -> None:
+        """Nothing is queued."""
+
+    def close(self) -> None:
+        """Nothing is connected."""
+
+    def _route(self, name: str, ids: I64) -> RoutedIds:
+        """The routed ids of the last pull if it had the same: their rows are found already."""
+        pulled = self._routed.get(name)
+        if pulled is not None and pulled[0] is ids:
+            return pulled[1]
+        return self._tables.sparse(name).route(ids)
+
+    def _dense(self) -> dict[str, F32]:
+        read = {name: self._tables.dense(name).read()[0] for name in self._shapes}
+        return {name: values.reshape(self._shapes[name]) for name, values in read.items()}
+
+
+class ConnectedTables:
+    """Tables on the pservers at `endpoints`, for trainer `trainer_id` of `trainers`."""
+
+    def __init__(
+        self,
+        endpoints: tuple[str, ...],
+        mode: CommunicationMode,
+        trainer_id: int,
+        trainers: int,
+        job_id: str,
+        timeout_s: float,
+    ) -> None:
+        self._endpoints, self.mode, self.trainers = endpoints, mode, trainers
+        self._trainer_id, self._job_id, self._timeout_s = trainer_id, job_id, timeout_s
+        self._cluster: ConnectedCluster | None = None
+
+    def open(self, declared: Declared) -> Mapping[str, F32]:
+        jit.warm_up(("trainer",))
+        plan = build_plan(declared, self._endpoints, mode=self.mode)
+        numbers = self._trainer_id, self.trainers
+        part = TrainerProgram(Program(), plan, self.mode, *numbers, self._job_id)
+        self._cluster = ConnectedCluster(part, call_timeout_s=self._timeout_s, say=print)
+        return self._cluster.communicator.start(self._timeout_s)
+
+    def pull(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
+        return self._opened.communicator.pull_rows(wanted)
+
+    def push(self, gradients: Gradients, rates: Rates) -> Mapping[str, F32]:
+        communicator = self._opened.communicator
+        communicator.use_rates(rates)
+        return communicator.finish(gradients).dense
+
+    def complete(self) -> None:
+        self._opened.communicator.stop(self._timeout_s)
+
+    def close(self) -> None:
+        if self._cluster is not None:
+            self._cluster.close()
+
+    @property
+    def _opened(self) -> ConnectedCluster:
+        assert self._cluster is not None, "tables are used before they are opened"
+        return self._cluster

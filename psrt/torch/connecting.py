@@ -1,0 +1,77 @@
+"""`local` and `connect`: sessions of a script, with rank and pservers of its environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from psrt.config.load import environment, load
+from psrt.config.sections import TrainerConfig
+from psrt.core.errors import ConfigError
+from psrt.core.specs import MODES, CommunicationMode, Geo
+from psrt.partition.arguments import endpoints_of
+from psrt.torch.backends import ConnectedTables, LocalTables
+from psrt.torch.session import MAX_LOOKUPS, TableSession
+
+_RANKS = (
+    ("RANK", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+)
+"""Variables of torchrun, Open MPI, MPICH and Slurm."""
+
+
+class Rank(NamedTuple):
+    trainer_id: int
+    trainers: int
+
+
+def rank_of(variables: Mapping[str, str]) -> Rank | None:
+    """The rank that a launcher has given this process; None without a launcher."""
+    for rank, size in _RANKS:
+        if rank in variables and size in variables:
+            return Rank(int(variables[rank]), int(variables[size]))
+    return None
+
+
+def local(*, seed: int = 0, max_lookups: int = MAX_LOOKUPS) -> TableSession:
+    """Return a session with tables in this process: tests and notebooks need no pservers."""
+    return TableSession(LocalTables(), seed, max_lookups)
+
+
+def connect(
+    endpoints: str | Sequence[str] | None = None,
+    mode: str | CommunicationMode = "sync",
+    *,
+    trainer_id: int | None = None,
+    trainers: int | None = None,
+    job_id: str = "torch",
+    seed: int = 0,
+    timeout_s: float = 180.0,
+    max_lookups: int = MAX_LOOKUPS,
+) -> TableSession:
+    """Return a session with tables on pservers, "host:port,host:port" or a list.
+
+    What is not given comes from the environment: endpoints from the variables of a trainer, the
+    rank from those of torchrun, `mpirun` and `srun`, or of a trainer. `mode` is a name of
+    `psrt.core.specs.MODES` or a mode. Nothing is sent before the first lookup. Raises `ConfigError`
+    without endpoints, and for geo: its optimizers run on trainers.
+    """
+    chosen = MODES[mode]() if isinstance(mode, str) and mode in MODES else mode
+    if isinstance(chosen, str | Geo):
+        raise ConfigError(
+            f"psrt.torch has no mode {mode!r}.",
+            hint=f"Use one of {', '.join(name for name in MODES if name != 'geo')}.",
+        )
+    settings = load(TrainerConfig, flags={"endpoints": None}).config
+    rank = rank_of(environment()) or Rank(settings.trainer_id, settings.trainers)
+    backend = ConnectedTables(
+        tuple(endpoints_of(endpoints if endpoints is not None else list(settings.endpoints))),
+        chosen,
+        rank.trainer_id if trainer_id is None else trainer_id,
+        rank.trainers if trainers is None else trainers,
+        job_id,
+        timeout_s,
+    )
+    return TableSession(backend, seed, max_lookups)

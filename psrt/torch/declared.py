@@ -1,0 +1,57 @@
+"""Declarations of tables and dense parameters, as a partition plan reads them."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+from psrt.core.specs import (
+    DEFAULT_OPTIONS,
+    ConstantRate,
+    Initializer,
+    LearningRate,
+    Optimizer,
+    Regularizer,
+    TableOptions,
+)
+from psrt.core.types import Shape
+from psrt.torch.optim import ServerOptimizer
+
+
+@dataclass(frozen=True)
+class DeclaredParameter:
+    """A `psrt.partition.parameter_specs.ParameterLike`; `shape` of a table is (1, width)."""
+
+    name: str
+    shape: Shape
+    initializer: Initializer
+    optimizer: Optimizer
+    learning_rate: LearningRate
+    seed: int
+    sparse: bool
+    padding_id: int | None = None
+    options: TableOptions = DEFAULT_OPTIONS
+    regularizer: Regularizer | None = None
+    trainable: bool = True
+
+    @property
+    def distributed(self) -> bool:
+        return self.sparse
+
+
+def table_of(
+    name: str,
+    width: int,
+    optimizer: ServerOptimizer,
+    initializer: Initializer,
+    seed: int,
+    padding_id: int | None = None,
+    options: TableOptions = DEFAULT_OPTIONS,
+) -> DeclaredParameter:
+    """The declaration of a table; its first values depend on `seed` and its name."""
+    rate = ConstantRate(float(optimizer.lr))
+    own = (seed * 0x9E3779B1 + zlib.crc32(name.encode())) & 0x7FFFFFFF
+    shape = (1, width)
+    return DeclaredParameter(
+        name, shape, initializer, optimizer.rule, rate, own, True, padding_id, options
+    )

@@ -1,0 +1,117 @@
+"""`Embedding` and `EmbeddingBag`: the modules of these names in `torch.nn`, over a table.
+
+They take no number of embeddings: any int64 is an id, and a row exists once it was updated. They
+have no parameters, so DDP, FSDP, `model.to()` and optimizers of dense parameters see no table.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from psrt.core.specs import DEFAULT_OPTIONS, Initializer, Normal, TableOptions
+from psrt.torch import optim
+from psrt.torch.declared import table_of
+from psrt.torch.optim import ServerOptimizer
+from psrt.torch.session import current
+from psrt.torch.table import Lookup, Table
+
+AS_TORCH = Normal(0.0, 1.0)
+"""First values of `torch.nn.Embedding`."""
+
+
+def declared_table(
+    name: str,
+    dim: int,
+    padding_idx: int | None = None,
+    optimizer: ServerOptimizer | None = None,
+    init: Initializer = AS_TORCH,
+    options: TableOptions = DEFAULT_OPTIONS,
+) -> Table:
+    """The table `name` of the current session, made if it does not exist."""
+    session, rule = current(), optimizer or optim.SGD(lr=0.01)
+    return session.table(table_of(name, dim, rule, init, session.seed, padding_idx, options))
+
+
+class Embedding(torch.nn.Module):
+    """Rows by id: int (…) → float32 (…, dim).
+
+    The table is called `name`; modules of one name share it. A row of `padding_idx` is zeros and
+    stays so. `optimizer` is one of `psrt.torch.optim`, by default SGD with lr 0.01.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        name: str,
+        padding_idx: int | None = None,
+        *,
+        optimizer: ServerOptimizer | None = None,
+        init: Initializer = AS_TORCH,
+        options: TableOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        super().__init__()
+        self.table = declared_table(name, dim, padding_idx, optimizer, init, options)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Look up `ids`; raises `ProgramError` for ids that are no integers."""
+        found = self.table.look_up(ids, self.training)
+        return found.rows.index_select(0, found.positions).view(*ids.shape, self.table.width)
+
+
+class EmbeddingBag(torch.nn.Module):
+    """Sums, means or maxima over bags of rows, with the arguments of `torch.nn.EmbeddingBag`.
+
+    Ids (batch, n), or (n,) with `offsets`, → float32 (batch, dim).
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        name: str,
+        mode: str = "mean",
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        *,
+        optimizer: ServerOptimizer | None = None,
+        init: Initializer = AS_TORCH,
+        options: TableOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        super().__init__()
+        self.mode, self.include_last_offset = mode, include_last_offset
+        self.table = declared_table(name, dim, padding_idx, optimizer, init, options)
+
+    def forward(
+        self,
+        input: torch.Tensor,
+        offsets: torch.Tensor | None = None,
+        per_sample_weights: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Pool the rows of each bag; raises what `torch.nn.functional.embedding_bag` raises."""
+        found = self.table.look_up(input, self.training)
+        positions = found.positions.view(input.shape)
+        last = self.include_last_offset
+        return pooled(found, positions, offsets, self.mode, per_sample_weights, last)
+
+
+def pooled(
+    found: Lookup,
+    positions: torch.Tensor,
+    offsets: torch.Tensor | None,
+    mode: str,
+    weights: torch.Tensor | None = None,
+    include_last_offset: bool = False,
+) -> torch.Tensor:
+    """Pool rows of `found` over bags of their `positions`: (batch, width)."""
+    if offsets is not None:
+        offsets = offsets.to(positions.dtype)
+    bags: torch.Tensor = F.embedding_bag(
+        positions,
+        found.rows,
+        offsets,
+        mode=mode,
+        per_sample_weights=weights,
+        include_last_offset=include_last_offset,
+        padding_idx=found.padding,
+    )
+    return bags

@@ -1,0 +1,169 @@
+"""One table as seen by a torch loop: the lookups of the running step, whose rows are leaves.
+
+A leaf has the distinct rows of a lookup, is no `nn.Parameter`, and belongs to a batch: the same
+tensor of ids looked up twice in a step gets the same leaf, so gradients add up, and activation
+checkpoints see the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+
+from psrt.core.errors import ProgramError
+from psrt.core.specs import rate_at
+from psrt.core.tensors import SelectedRows
+from psrt.core.types import F32, I64, Array
+from psrt.kernels.tables import unique
+from psrt.torch.declared import DeclaredParameter
+
+
+class RowSource(Protocol):
+    """The session of a table, as far as a table uses it."""
+
+    max_lookups: int
+
+    def pull(self, wanted: Mapping[str, I64]) -> dict[str, F32]: ...
+
+
+class Lookup(NamedTuple):
+    """`rows` (n, width) of the distinct `ids` (n,); `positions` int32 has those of the ids asked.
+
+    `asked` and its `version` identify the tensor of ids; `padding` is the position of the padding
+    id in `rows`, or None.
+    """
+
+    asked: torch.Tensor
+    version: int
+    ids: I64
+    positions: torch.Tensor
+    rows: torch.Tensor
+    padding: int | None
+
+
+class Table:
+    """`leaves` is the live list of rows of the running step, the parameters of an optimizer."""
+
+    def __init__(self, session: RowSource, declared: DeclaredParameter) -> None:
+        self.session, self.declared = session, declared
+        self.name, self.width = declared.name, declared.shape[1]
+        self.leaves: list[torch.Tensor] = []
+        self._lookups: list[Lookup] = []
+
+    def look_up(self, ids: torch.Tensor, trains: bool) -> Lookup:
+        """The rows of `ids`, of any shape and integer type, on their device.
+
+        With `trains`, and under grad, they are a leaf of the running step. Otherwise nothing stays.
+        """
+        return look_up_all([(self, ids)], trains)[0]
+
+    def known(self, ids: torch.Tensor) -> Lookup | None:
+        """The lookup of this very tensor of ids in the running step."""
+        return next((each for each in self._lookups if _is_same(each, ids)), None)
+
+    def keep(self, lookup: Lookup) -> None:
+        """Make the rows of a lookup a leaf of the running step; raises `ProgramError` if steps are
+        missing."""
+        self._check_steps()
+        lookup.rows.requires_grad_(True)
+        self._lookups.append(lookup)
+        self.leaves.append(lookup.rows)
+
+    def gradient(self, scale: float = 1.0) -> SelectedRows | None:
+        """The gradients of all leaves of this step, times `scale`; None without any."""
+        found = [each for each in self._lookups if each.rows.grad is not None]
+        if not found:
+            return None
+        values = [_numbers(each.rows.grad, scale) for each in found]
+        if len(found) == 1:
+            return SelectedRows(found[0].ids, values[0], unique=True)
+        return SelectedRows(np.concatenate([each.ids for each in found]), np.concatenate(values))
+
+    @property
+    def first_rate(self) -> float:
+        """The learning rate that the table was declared with."""
+        return rate_at(self.declared.learning_rate, 0)
+
+    @property
+    def has_gradients(self) -> bool:
+        return any(leaf.grad is not None for leaf in self.leaves)
+
+    def clear(self) -> None:
+        """End the step: later lookups get leaves of their own."""
+        self.leaves.clear()
+        self._lookups.clear()
+
+    def found(self, ids: torch.Tensor, distinct: I64, positions: Array, rows: F32) -> Lookup:
+        """The lookup of `ids`, whose `distinct` ids have `rows` (n, width)."""
+        if not rows.flags.writeable:
+            rows = rows.copy()
+        at = ids.device
+        where = torch.from_numpy(positions).to(at)
+        padding = self._padding_in(distinct)
+        return Lookup(ids, ids._version, distinct, where, torch.from_numpy(rows).to(at), padding)
+
+    def _padding_in(self, distinct: I64) -> int | None:
+        if self.declared.padding_id is None:
+            return None
+        found = np.flatnonzero(distinct == self.declared.padding_id)
+        return int(found[0]) if len(found) else None
+
+    def _check_steps(self) -> None:
+        if len(self.leaves) >= self.session.max_lookups:
+            raise ProgramError(
+                f"table {self.name} was looked up {len(self.leaves)} times under grad without "
+                "step() of a TableOptimizer: none of these gradients has reached the table.",
+                hint="Call tables.step() after loss.backward(), evaluate under torch.no_grad(), or "
+                "raise max_lookups of the session to accumulate over more batches.",
+            )
+
+
+def look_up_all(asked: Sequence[tuple[Table, torch.Tensor]], trains: bool) -> list[Lookup]:
+    """Look up ids in several tables, each named once, by one pull; see `Table.look_up`."""
+    is_step = trains and torch.is_grad_enabled()
+    known = [table.known(ids) if is_step else None for table, ids in asked]
+    new = [pair for pair, found in zip(asked, known, strict=True) if found is None]
+    lookups = iter(_read(new) if new else ())
+    result = []
+    for (table, _), found in zip(asked, known, strict=True):
+        if found is None:
+            found = next(lookups)
+            if is_step:
+                table.keep(found)
+        result.append(found)
+    return result
+
+
+def _read(asked: Sequence[tuple[Table, torch.Tensor]]) -> list[Lookup]:
+    parts = [unique(_ids(ids)) for _, ids in asked]
+    wanted = {table.name: ids for (table, _), (ids, _) in zip(asked, parts, strict=True)}
+    rows = asked[0][0].session.pull(wanted)
+    return [
+        table.found(ids, distinct, positions, rows[table.name])
+        for (table, ids), (distinct, positions) in zip(asked, parts, strict=True)
+    ]
+
+
+def _is_same(lookup: Lookup, ids: torch.Tensor) -> bool:
+    return lookup.asked is ids and lookup.version == ids._version
+
+
+def _ids(ids: torch.Tensor) -> I64:
+    """The ids (n,) int64 of a tensor of any shape; raises `ProgramError` unless it is integer."""
+    if ids.dtype not in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8):
+        raise ProgramError(
+            f"ids are a tensor of {ids.dtype}; nothing was looked up.",
+            hint="Ids are whole numbers: int64, or a smaller integer type.",
+        )
+    flat: I64 = ids.detach().reshape(-1).to("cpu", torch.int64).contiguous().numpy()
+    return flat
+
+
+def _numbers(gradient: torch.Tensor | None, scale: float) -> Array:
+    assert gradient is not None
+    dense = gradient.to_dense() if gradient.is_sparse else gradient
+    numbers: Array = dense.to("cpu", torch.float32).contiguous().numpy()
+    return numbers if scale == 1.0 else numbers * np.float32(scale)

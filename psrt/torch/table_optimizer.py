@@ -1,0 +1,157 @@
+"""The optimizer of tables: a `torch.optim.Optimizer` whose updates happen on pservers.
+
+The parameters of its groups are the leaves of the running step, so schedulers, `GradScaler` and
+`clip_grad_norm_(tables.leaves(), …)` work as with any other. Only `step()` changes tables: all
+gradients since the last one, of several losses and of accumulated batches, are one update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from psrt.communicator.base import Gradient
+from psrt.core.errors import ConfigError, ProgramError
+from psrt.core.specs import Sync, moves_all_rows
+from psrt.core.tensors import SelectedRows
+from psrt.torch.session import TableSession
+from psrt.torch.table import Table
+
+REDUCTIONS = ("mean", "sum")
+
+
+class TableOptimizer(torch.optim.Optimizer):
+    """Steps the tables of `model`, or an iterable of tables, with one group for each.
+
+    A group has `lr`, `name` and `params`; a new `lr` counts from the next step on. `reduce` is what
+    the gradients of T trainers become: their mean, as in DDP, or their sum. Outside of Sync, where
+    trainers are not in step, mean scales each push by 1 / T.
+    """
+
+    _step_supports_amp_scaling = True
+    """`GradScaler` hands its findings to `step` and always calls it: a step that it skips must
+    still close the round of Sync."""
+
+    def __init__(self, model: torch.nn.Module | Iterable[Table], reduce: str = "mean") -> None:
+        self._tables = tables_of(model) if isinstance(model, torch.nn.Module) else list(model)
+        if not self._tables:
+            raise ProgramError(
+                "the model has no tables of psrt.torch.",
+                hint="Give TableOptimizer a model with an Embedding, EmbeddingBag or collection.",
+            )
+        if reduce not in REDUCTIONS:
+            raise ConfigError(f"reduce is {reduce!r}.", hint=f"Use {' or '.join(REDUCTIONS)}.")
+        session = self._tables[0].session
+        assert isinstance(session, TableSession)
+        self._session = session
+        self.steps = 0
+        rates = [table.first_rate for table in self._tables]
+        groups: list[dict[str, Any]] = [
+            {"params": [], "name": table.name, "lr": rate}
+            for table, rate in zip(self._tables, rates, strict=True)
+        ]
+        super().__init__(groups, {"lr": rates[0]})
+        for group, table in zip(self.param_groups, self._tables, strict=True):
+            group["params"] = table.leaves
+        self._scale = _scale(self._session, reduce)
+
+    def leaves(self) -> Iterator[torch.Tensor]:
+        """The rows of the running step, for `clip_grad_norm_`."""
+        for table in self._tables:
+            yield from table.leaves
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+        """Make one update of all tables; raises errors of this push and of earlier ones."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        scale = self._scale
+        if (found := getattr(self, "found_inf", None)) is not None:  # set by GradScaler
+            if _anywhere(found):
+                self._skip()
+                return loss
+            factor = getattr(self, "grad_scale", None)
+            scale = scale if factor is None else scale / float(factor)
+        self._push(scale)
+        return loss
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the leaves of this step; gradients that were never stepped are a skipped step."""
+        if any(table.has_gradients for table in self._tables):
+            self._skip()
+        self._clear()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The numbers of each group and the count of steps; rows are where the tables are."""
+        groups = [{k: v for k, v in group.items() if k != "params"} for group in self.param_groups]
+        return {"param_groups": groups, "steps": self.steps}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take the numbers of groups by name; raises `ConfigError` if the tables differ."""
+        groups = {group["name"]: group for group in state_dict["param_groups"]}
+        own = {group["name"]: group for group in self.param_groups}
+        if groups.keys() != own.keys():
+            raise ConfigError(
+                f"the state is of tables {', '.join(sorted(groups))}, and this optimizer has "
+                f"{', '.join(sorted(own))}; nothing was loaded.",
+                hint="Load the state of an optimizer of the same model.",
+            )
+        for name, group in own.items():
+            group.update({k: v for k, v in groups[name].items() if k != "params"})
+        self.steps = int(state_dict["steps"])
+
+    def _push(self, scale: float) -> None:
+        found = {table.name: table.gradient(scale) for table in self._tables}
+        gradients: dict[str, Gradient] = {k: v for k, v in found.items() if v is not None}
+        rates = {group["name"]: float(group["lr"]) for group in self.param_groups}
+        try:
+            self._session.push(gradients or self._nothing(), rates)
+        finally:
+            self._clear()
+        self.steps += 1
+
+    def _nothing(self) -> dict[str, Gradient]:
+        """Gradients of no rows, for a batch without lookups: it has its share in the mean."""
+        lazy = [each for each in self._tables if not moves_all_rows(each.declared.optimizer)]
+        none = np.empty(0, np.int64)
+        return {
+            each.name: SelectedRows(none, np.empty((0, each.width), np.float32), unique=True)
+            for each in lazy[:1]
+        }
+
+    def _skip(self) -> None:
+        self._clear()
+        self._session.skip()
+
+    def _clear(self) -> None:
+        for table in self._tables:
+            table.clear()
+
+
+def tables_of(model: torch.nn.Module) -> list[Table]:
+    """The tables of all modules of `model`, each once."""
+    found: dict[str, Table] = {}
+    for module in model.modules():
+        own = [getattr(module, "table", None), *(getattr(module, "tables", None) or ())]
+        found.update({each.name: each for each in own if isinstance(each, Table)})
+    return list(found.values())
+
+
+def _scale(session: TableSession, reduce: str) -> float:
+    """The factor of gradients; rounds of Sync have the mean already."""
+    trainers = session.backend.trainers
+    if isinstance(session.backend.mode, Sync):
+        return 1.0 if reduce == "mean" else float(trainers)
+    return 1.0 / trainers if reduce == "mean" else 1.0
+
+
+def _anywhere(found_inf: torch.Tensor) -> bool:
+    """True if any rank has found an infinite gradient: then all of them skip the step."""
+    if dist.is_available() and dist.is_initialized():
+        dist.all_reduce(found_inf, op=dist.ReduceOp.MAX)
+    return bool(found_inf.item())
