@@ -3,7 +3,7 @@
     python -m benchmarks.cuts_while_training [--rows 5000000] [--cuts 10] [--mode async]
                                              [--optimizer adagrad] [--full-every 1]
                                              [--pservers 2] [--trainers 2] [--directory DIR]
-                                             [--mib-per-s 20]
+                                             [--mib-per-s 10]
 
 Trains W1's network with a table of `--rows` rows, all of which exist before the first cut. Pserver
 0 is asked for cuts by SIGUSR1, one after the other, with at least as long a time in between. With
@@ -93,7 +93,7 @@ if __name__ == "__main__":
     parser.add_argument("--pservers", type=int, default=2)
     parser.add_argument("--trainers", type=int, default=2)
     parser.add_argument(
-        "--mib-per-s", type=float, default=20.0, help="of each pserver; 0 = no limit"
+        "--mib-per-s", type=float, default=10.0, help="of each pserver; 0 = no limit"
     )
     parser.add_argument("--directory", default=None, help="place of cuts and logs")
     parser.set_defaults(durability="none")

@@ -18,7 +18,6 @@ ROOT = Path(__file__).parents[3]
 TEXT = page("how-to/start-a-cluster.md")
 ONLY_FOR_ROLES = {
     "TRAINING_ROLE",
-    "PADDLE_TRAINER_ENDPOINTS",
     "PADDLE_PSERVER_ID",
     "PADDLE_INIT_USE_GPU",
 }
