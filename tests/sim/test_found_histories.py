@@ -30,6 +30,7 @@ FOUND = [
     ("early", None, 78),
     ("deltas", "async-merging", 63001196),
     ("interrupted", "async-pool", 16973),
+    ("resizes", "half-async", 21842),
 ]
 
 

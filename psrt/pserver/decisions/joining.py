@@ -66,9 +66,14 @@ class Joining(ABC):
         return self._replaced(trainer) if replaces and not may_begin else []
 
     def is_new(self, trainer: int, incarnation: int) -> bool:
-        """True if this pserver has no push of the process that holds the place of a trainer."""
-        has_called = self.members.member(trainer).has_called
-        return not has_called and self.recovery.waits_for_another(trainer, incarnation)
+        """True if this pserver has no push of the process that holds the place of a trainer.
+
+        A trainer that a change of their number has removed holds none; it may send its CUT again.
+        """
+        places = [m for m in self.members.members if m.trainer == trainer]
+        if not places or places[0].has_called:
+            return False
+        return self.recovery.waits_for_another(trainer, incarnation)
 
     def called(self, trainer: int, incarnation: int, now: float) -> JobIdentity:
         """Record a call that waits for no other trainer; return the job."""
