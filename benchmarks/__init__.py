@@ -13,6 +13,7 @@ In reading order:
     w6_word2vec          word vectors, optionally over slow links
     w7_executor          the executor in one process
     w8_memory            memory of rows on a pserver
+    w10_torch            tables beside a torch loop, with torch's own (a folder)
     w11_collective       W1 without pservers, beside DDP of PyTorch (a folder)
     rows_by_size         rows per second by table size, width, batch and trainers
     latency              time of a pull of one row

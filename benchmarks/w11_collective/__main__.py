@@ -23,8 +23,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from psrt.trainer.training.session_parts import cluster_for, run_of
-
 from benchmarks.measuring import harness, onlooker
 from benchmarks.w1_ctr import Stopwatch, prepared
 from benchmarks.workloads import ctr_data
@@ -33,7 +31,8 @@ from psrt.core.specs import Collective
 from psrt.data.reading import Ahead
 from psrt.trainer.inputs.job import load_job
 from psrt.trainer.inputs.outputs import Outputs
-from psrt.trainer.training.process import prepared_process
+from psrt.trainer.sessions.session_parts import cluster_for, run_of
+from psrt.trainer.training import prepared_process
 
 BATCHES, RATE, TABLE_RATE = 300, 0.1, 50.0
 

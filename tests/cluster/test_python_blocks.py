@@ -30,6 +30,7 @@ ELSEWHERE = {
     "explanation/executor.md": "tests/unit/docs/test_executor_doc.py",
     "how-to/checkpoint-and-resume.md": "tests/cluster/test_executor_cuts.py",
     "how-to/train-from-python.md": "tests/unit/docs/test_train_from_python_doc.py",
+    "how-to/train-pytorch-models.md": "tests/unit/docs/test_train_pytorch_doc.py",
     "reference/fluid.md": "tests/unit/fluid/test_fluid_doc.py",
     "reference/layers.md": "tests/unit/docs/test_layers_doc.py",
     "reference/tables.md": "tests/unit/docs/test_tables_doc.py",
@@ -87,6 +88,21 @@ def test_every_page_with_python_is_run_by_a_test() -> None:
     for name, test in ELSEWHERE.items():
         text = (DOCS.parent / test).read_text()
         assert Path(name).name in text or f'"{Path(name).stem}"' in text, (name, test)
+
+
+@runs("how-to/train-without-pservers.md")
+def _collective(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    first, second = blocks("how-to/train-without-pservers.md")
+    here = "127.0.0.1:6170"
+    for name, value in {"_ID": "0", "S_NUM": "1", "_ENDPOINTS": here}.items():
+        patch.setenv(f"PADDLE_TRAINER{name}", value)
+    patch.setenv("PADDLE_CURRENT_ENDPOINT", here)
+    names = run(first, {})
+    with names["fluid"].program_guard(names["fluid"].Program(), names["fluid"].Program()):
+        x, y = (names["fluid"].layers.data(name, [size]) for name, size in (("x", 13), ("y", 1)))
+        cost = names["fluid"].layers.square_error_cost(names["fluid"].layers.fc(x, 1), y)
+        names["loss"] = names["fluid"].layers.mean(cost)
+        run(second, names)
 
 
 @runs("how-to/predict-and-export.md")

@@ -39,6 +39,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
         "endpoints",
         "carrier",
         "report",
+        "curves",
         "save",
         "run",
     ):

@@ -16,7 +16,7 @@ from psrt.pserver.tables.change_log import ChangeLog
 from psrt.pserver.tables.dense_table import DenseTable
 from psrt.pserver.tables.sparse_table import SparseTable
 from psrt.pserver.tables.two_part_table import RowsTable, TwoPartTable
-from tests.support.optimizer_formulas import CTR, OPTIMIZERS
+from tests.support.optimizer_formulas import CTR, OPTIMIZERS, ROW_WISE
 
 WIDTH, SIZE, RATE, HOUR = 5, 60, 0.1, 480_000
 BASE = specs.SparseTableSpec(
@@ -26,7 +26,10 @@ LIFE = specs.Lifecycle(ttl_days=3, delete_score=0.1, decay=0.9)
 COUNTED = specs.CountFilter(3, waiting_ids=1 << 12)
 
 SPARSE: dict[str, specs.SparseTableSpec] = {
-    **{name: replace(BASE, optimizer=each) for name, each in {**OPTIMIZERS, **CTR}.items()},
+    **{
+        name: replace(BASE, optimizer=each)
+        for name, each in {**OPTIMIZERS, **CTR, **ROW_WISE}.items()
+    },
     "of float16": replace(BASE, storage="float16", optimizer=specs.Adam()),
     "of bfloat16": replace(BASE, storage="bfloat16", optimizer=specs.Adagrad()),
     "of float16, all rows": replace(BASE, storage="float16", optimizer=specs.Adam(lazy=False)),
@@ -51,7 +54,7 @@ DENSE = {
     name: specs.DenseTableSpec(
         *("w", "w", (12, 5), 0, SIZE), *(specs.Normal(0.0, 0.1), each, specs.ConstantRate(RATE), 11)
     )
-    for name, each in {**OPTIMIZERS, **CTR}.items()
+    for name, each in {**OPTIMIZERS, **CTR, **ROW_WISE}.items()
 }
 
 

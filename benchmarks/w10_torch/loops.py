@@ -1,16 +1,8 @@
-"""W10: tables of `psrt.torch` in one process beside torch's own, in one loop.
-
-    python -m benchmarks.w10_torch
-
-A network of the shape of W1 (26 features, rows of 16, two dense layers). Each repetition times all
-variants one after the other; figures are medians, and ratios are those of steps per second.
-"""
+"""Loops of torch over one network, whose table is psrt's or torch's own."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -94,17 +86,3 @@ def run(steps: int, size: int, repeats: int, threads: int) -> dict[str, object]:
     rates = {name: round(statistics.median(values), 2) for name, values in found.items()}
     ratios = {f"{one}/{two}": round(rates[one] / rates[two], 3) for one, two in PAIRS.items()}
     return {"steps_per_s": rates, "ratios": ratios, "batch": size, "threads": threads}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--batch", type=int, default=512)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1, help="of torch's operations")
-    given = parser.parse_args()
-    print(json.dumps(run(given.steps, given.batch, given.repeats, given.threads)))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,4 @@
+"""Tables of `psrt.torch` beside torch's own.
+
+    loops  loops of torch over one network, whose table is psrt's or torch's own
+"""
