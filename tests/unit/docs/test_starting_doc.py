@@ -16,11 +16,7 @@ from tests.support.pages import page
 
 ROOT = Path(__file__).parents[3]
 TEXT = page("how-to/start-a-cluster.md")
-ONLY_FOR_ROLES = {
-    "TRAINING_ROLE",
-    "PADDLE_PSERVER_ID",
-    "PADDLE_INIT_USE_GPU",
-}
+ONLY_FOR_ROLES = {"TRAINING_ROLE", "PADDLE_PSERVER_ID", "PADDLE_INIT_USE_GPU"}
 
 
 def table(head: str) -> Iterator[list[str]]:
