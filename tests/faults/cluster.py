@@ -239,6 +239,10 @@ class Attempt:
             case Fault.REPLACE_PSERVER if pserver is not None and not child.was_killed:
                 child.kill()
                 self._after(0.3, lambda: self._replace(pserver))
+            case Fault.KILL_PAIR if pserver is not None and not child.was_killed:
+                child.kill()
+                self._trainers[strike.trainer].kill()
+                self._after(0.3, lambda: self._replace(pserver))
             case Fault.KILL_ALL:
                 self._kill_all()
             case Fault.DISK_FULL | Fault.READ_ONLY:

@@ -31,6 +31,7 @@ class Fault(enum.Enum):
     PARTITION = "cannot be reached for a while"
     KILL_PSERVER = "is killed for good"
     REPLACE_PSERVER = "is killed and started again with --recover"
+    KILL_PAIR = "is killed with the trainer, and started again with --recover"
     KILL_ALL = "and all others are killed"
     DISK_FULL = "the disk of the cuts is full for a while"
     READ_ONLY = "the disk of the cuts is read-only for a while"
@@ -61,6 +62,7 @@ class Strike:
 
 ENDING = (Fault.KILL_PSERVER, Fault.KILL_ALL)
 DELAYS = (Fault.PAUSE, Fault.PARTITION)
+REPLACING = (Fault.REPLACE_PSERVER, Fault.KILL_PAIR)
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class FaultRound:
     @property
     def replaces_pservers(self) -> bool:
         """True if a killed pserver is started again while its job goes on."""
-        return any(strike.fault is Fault.REPLACE_PSERVER for strike in self.strikes)
+        return any(strike.fault in REPLACING for strike in self.strikes)
 
     @property
     def is_gentle(self) -> bool:
@@ -129,6 +131,7 @@ class FaultRound:
         A pserver that goes on from a cut refuses the successor of a trainer whose pushes it lacks.
         """
         killed = [s.name for s in self.strikes if s.fault is Fault.KILL_TRAINER]
+        killed += [f"trainer {s.trainer}" for s in self.strikes if s.fault is Fault.KILL_PAIR]
         return (
             not self.ends_a_pserver
             and not any(fault.swallows for _, fault in self.links)
@@ -225,7 +228,8 @@ def _kinds(draw: random.Random, makes_cuts: bool, pservers_die: bool, disks: boo
     kinds = [Fault.KILL_TRAINER, Fault.PAUSE, Fault.PAUSE, Fault.PARTITION]
     kinds += [Fault.KILL_ALL, Fault.ASK, Fault.ASK] if makes_cuts else []
     kinds += [Fault.DISK_FULL, Fault.READ_ONLY] if makes_cuts and disks else []
-    kinds += [Fault.REPLACE_PSERVER] * 4 if makes_cuts and pservers_die else [Fault.KILL_PSERVER]
+    replaced = [Fault.REPLACE_PSERVER] * 3 + [Fault.KILL_PAIR] * 2
+    kinds += replaced if makes_cuts and pservers_die else [Fault.KILL_PSERVER]
     return [draw.choice(kinds) for _ in range(draw.choice([0, 1, 2, 3]))]
 
 
