@@ -14,7 +14,8 @@ from psrt.storage.local_directory import LocalDirectory
 from tests.sim.cluster import SimCluster
 from tests.sim.disk import SimulatedDisk
 from tests.sim.history import judged
-from tests.sim.scenario import durable, with_deltas
+from tests.sim.scenario import Scenario, durable, with_deltas
+from tests.sim.world import World
 
 PLACE = Path("/checkpoints")
 
@@ -68,10 +69,10 @@ def directories() -> Sequence[Left]:
     return [_left(draw(seed, mode)) for draw, mode, seed in JOBS]
 
 
-def _left(scenario: object) -> Left:
+def _left(scenario: Scenario) -> Left:
     made: list[SimCluster] = []
 
-    def cluster_in(world: object) -> SimCluster:
+    def cluster_in(world: World) -> SimCluster:
         made.append(SimCluster(world, scenario))
         return made[0]
 
