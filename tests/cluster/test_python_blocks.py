@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import psrt
+import psrt.fluid as fluid
 from psrt import layers
 from psrt.cli import main
 from psrt.config import overrides
@@ -97,11 +98,12 @@ def _collective(folder: Path, patch: pytest.MonkeyPatch) -> None:
     for name, value in {"_ID": "0", "S_NUM": "1", "_ENDPOINTS": here}.items():
         patch.setenv(f"PADDLE_TRAINER{name}", value)
     patch.setenv("PADDLE_CURRENT_ENDPOINT", here)
-    names = run(first, {})
-    with names["fluid"].program_guard(names["fluid"].Program(), names["fluid"].Program()):
-        x, y = (names["fluid"].layers.data(name, [size]) for name, size in (("x", 13), ("y", 1)))
-        cost = names["fluid"].layers.square_error_cost(names["fluid"].layers.fc(x, 1), y)
-        names["loss"] = names["fluid"].layers.mean(cost)
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        names = run(first, {})
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x, y = (fluid.layers.data(name, [size]) for name, size in (("x", 13), ("y", 1)))
+        cost = fluid.layers.square_error_cost(fluid.layers.fc(x, 1), y)
+        names["loss"] = fluid.layers.mean(cost)
         run(second, names)
 
 
