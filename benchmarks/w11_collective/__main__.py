@@ -92,16 +92,10 @@ def psrt_trainer(args: argparse.Namespace) -> harness.Figures:
     return {**watch.figures(), "wait_share": waited_s / elapsed_s}
 
 
-def ddp_trainer(args: argparse.Namespace) -> harness.Figures:
-    """Train torch's module under DDP for the same time."""
+def torch_network() -> Any:
+    """W1's network as a module of torch, with `table` and `layers`."""
     import torch
-    from torch import distributed, nn
-    from torch.nn.parallel import DistributedDataParallel
-
-    torch.set_num_threads(1)
-    host, _, port = args.at.rpartition(":")
-    os.environ |= {"MASTER_ADDR": host, "MASTER_PORT": port}
-    distributed.init_process_group("gloo", rank=args.as_ddp, world_size=args.trainers)
+    from torch import nn
 
     class Network(nn.Module):
         def __init__(self) -> None:
@@ -117,7 +111,21 @@ def ddp_trainer(args: argparse.Namespace) -> harness.Figures:
         def forward(self, ids: Any, dense: Any) -> Any:
             return self.layers(torch.cat([self.table(ids).flatten(1), dense], dim=1))
 
-    network = Network()
+    return Network()
+
+
+def ddp_trainer(args: argparse.Namespace) -> harness.Figures:
+    """Train torch's module under DDP for the same time."""
+    import torch
+    from torch import distributed, nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    torch.set_num_threads(1)
+    host, _, port = args.at.rpartition(":")
+    os.environ |= {"MASTER_ADDR": host, "MASTER_PORT": port}
+    distributed.init_process_group("gloo", rank=args.as_ddp, world_size=args.trainers)
+
+    network = torch_network()
     tables = [network.table.weight]
     module = DistributedDataParallel(network)
     groups = [

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,11 @@ from psrt.config.load import load_job
 from psrt.config.sections import JobConfig, TrainerConfig, ValidationConfig
 from psrt.core.errors import ConfigError, DataError
 from psrt.kernels import jit
+from psrt.trainer.inputs.job import load_job as load_built
 from psrt.trainer.models.saved_model import SavedModel, load
-from psrt.trainer.sessions import command
+from psrt.trainer.sessions import Session, command
+from psrt.trainer.sessions.session_parts import cluster_for, run_of
+from psrt.trainer.sessions.signals import StopSignals
 from tests.cluster.test_train_evaluate import run_trainers
 from tests.support.small_job import BATCH, TABLE, lines, write_files
 
@@ -127,3 +132,47 @@ def test_settings_without_an_effect_are_refused(tmp_path: Path) -> None:
     best = replace(config, validation=ValidationConfig(keep_best=True))
     with pytest.raises(ConfigError, match="no directory to keep a model in"):
         command.train(TrainerConfig(local=True), best, print)
+
+
+def test_validation_changes_no_bit_of_a_model_that_pservers_hold(tmp_path: Path) -> None:
+    config = job_of(tmp_path, ValidationConfig(every_steps=4))
+    without = replace(config, data=replace(config.data, validation=()))
+
+    run_trainers(config, 1, save=str(tmp_path / "with"))
+    run_trainers(without, 1, save=str(tmp_path / "without"))
+
+    assert bits(load(tmp_path / "with")) == bits(load(tmp_path / "without"))
+
+
+def test_a_resumed_training_keeps_a_better_model_of_before(tmp_path: Path) -> None:
+    """None is better by 10: only a first one that is compared with nothing would count."""
+    best = ValidationConfig(metric="loss", keep_best=True)
+    config, save = job_of(tmp_path, best, epochs=2), str(tmp_path / "model")
+    settings = TrainerConfig(local=True, save=save, state=str(tmp_path / "state.json"))
+    assert command.train(settings, config, print) == 0
+    before = bits(load(Path(save)))
+
+    longer = replace(config, data=replace(config.data, epochs=4))
+    never = replace(longer, validation=replace(best, min_delta=10.0))
+    said: list[str] = []
+    again = replace(settings, resume=settings.state)
+    assert command.train(again, never, said.append) == 0
+
+    assert bits(load(Path(save))) == before
+    assert any(line.startswith("goes on with the model in") for line in said)
+
+
+def test_the_report_of_an_interruption_names_the_model_that_was_kept(tmp_path: Path) -> None:
+    config = job_of(tmp_path, ValidationConfig(keep_best=True, every_steps=4))
+    settings = TrainerConfig(local=True, save=str(tmp_path / "model"))
+    job = load_built(config)
+    with (
+        closing(run_of(settings, job)) as run,
+        closing(cluster_for(settings, job, run, print)) as cluster,
+    ):
+        said: list[str] = []
+        session = Session(settings, job, run, cluster, said.append)
+        session.train(StopSignals())
+        session.leave(signal.SIGTERM)
+
+    assert f"The model is complete in {settings.save}" in said[-1]

@@ -7,6 +7,7 @@ start, and the values of its kind; a value that is not known is left out.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -14,6 +15,8 @@ from typing import Any, Protocol, TypeAlias
 from psrt.core.clock import Clock
 from psrt.core.errors import ConfigError, DataError
 from psrt.core.extras import required
+
+log = logging.getLogger("psrt.trainer")
 
 Record: TypeAlias = dict[str, Any]
 
@@ -72,21 +75,31 @@ class Curves:
     """The records of one training, written to all `sinks`."""
 
     def __init__(self, sinks: Sequence[CurveSink], clock: Clock) -> None:
-        self._sinks, self._clock = tuple(sinks), clock
+        self._sinks, self._clock = list(sinks), clock
         self._began_s = clock.now()
 
     def record(self, kind: str, numbers: Mapping[str, Any]) -> None:
-        """Write the numbers of one moment; those that are None are left out."""
+        """Write the numbers of one moment; those that are None are left out.
+
+        A sink that fails is logged, and gets no more: it costs no training.
+        """
         if not self._sinks:
             return
         known = {name: value for name, value in numbers.items() if value is not None}
         seconds = round(self._clock.now() - self._began_s, 3)
-        for sink in self._sinks:
-            sink.write({"kind": kind, "seconds": seconds, **known})
+        for sink in list(self._sinks):
+            try:
+                sink.write({"kind": kind, "seconds": seconds, **known})
+            except OSError as error:
+                self._sinks.remove(sink)
+                log.warning("curves are written no more: %s", error)
 
     def close(self) -> None:
         for sink in self._sinks:
-            sink.close()
+            try:
+                sink.close()
+            except OSError as error:
+                log.warning("the end of the curves was not written: %s", error)
 
 
 def sinks_of(path: str, tensorboard: str) -> list[CurveSink]:

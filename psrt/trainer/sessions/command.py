@@ -58,8 +58,8 @@ def _train_once(
     with (
         closing(run_of(settings, job, say)) as run,
         closing(cluster_for(settings, job, run, say)) as cluster,
+        closing(Session(settings, job, run, cluster, say, watchers)) as session,
     ):
-        session = Session(settings, job, run, cluster, say, watchers)
         trainers = 0
         try:
             session.run(signals)

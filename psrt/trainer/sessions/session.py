@@ -79,13 +79,12 @@ class Session:
         self._recorder = state.recorder(settings, job.config, self._files)
         self._local_state(run, cluster)
         self._results: dict[str, Any] = {}
-        self._validator = validator_for(
-            settings, job, run, cluster, self._progress, self._curves, say
-        )
+        self._interruption = Interruption(settings)
+        seen = self._progress, self._curves, self._interruption.saved
+        self._validator = validator_for(settings, job, run, cluster, *seen, say)
         self._ends_early = False
         self._joined = False
         self._leaving: Leaving | None = None
-        self._interruption = Interruption(settings)
         self._mode = "local" if settings.local else job.config.mode
         labels = job.config.name, self._mode, str(settings.trainer_id)
         self._watchers.begin(labels, run.spans, self._communicator, self._progress.numbers)
@@ -123,6 +122,8 @@ class Session:
         self._joined = True
         self._run.executor.begin_at(self._recorder.reached.steps)
         print_job(self._job, self._settings, self._say)
+        if self._validator is not None and self._recorder.reached.steps:
+            self._validator.go_on()
         with profiled(self._settings, self._run, self._say):
             self._train(signals)
 
@@ -243,10 +244,13 @@ class Session:
         except PsrtError as error:
             log.warning("left without a word to every pserver: %s", error.message)
 
+    def close(self) -> None:
+        """Close the files of curves, also of a training that failed."""
+        self._curves.close()
+
     def facts(self, signal: int) -> dict[str, Any]:
         """The report."""
         settings, config = self._settings, self._job.config
-        self._curves.close()
         validated = self._validator.summary() if self._validator is not None else {}
         summary = {**self._progress.summary(), **validated, **self._results}
         return {

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from psrt.config.sections import TrainerConfig
-from psrt.core.errors import ConfigError
+from psrt.core.errors import ConfigError, DataError
 from psrt.core.specs import Collective
 from psrt.core.threads import CrashReport
 from psrt.trainer.inputs import Job, batches
 from psrt.trainer.measuring import Curves, Progress, Tally, curves, evaluate
-from psrt.trainer.sessions.saved_session import scope_of
+from psrt.trainer.sessions.saved_session import scope_of, tested_model
 from psrt.trainer.sessions.session_parts import Cluster, saver_of
 from psrt.trainer.training import Say, TrainingRun
 from psrt.trainer.validating import Actions, DueSteps, EarlyEnd, Validator, contest_of
@@ -25,10 +27,12 @@ def validator_for(
     cluster: Cluster,
     progress: Progress,
     course: Curves,
+    saved: Callable[[str], None],
     say: Say,
 ) -> Validator | None:
     """The validations of trainer 0; None for the others, and in a job without such files.
 
+    `saved` gets the directory of each model that is kept.
     Raises `ConfigError` for settings that need files, a directory or another metric.
     """
     config, files = job.config.validation, batches.validation_files(job)
@@ -43,8 +47,15 @@ def validator_for(
 
     def keep() -> None:
         saver.save(Path(settings.save))
+        saved(settings.save)
 
-    actions = Actions(test, keep if config.keep_best else None, cluster.end_early, progress.paused)
+    def kept() -> Tally | None:
+        with suppress(DataError):  # none, or of another program: the first one kept replaces it
+            return tested_model(job, Path(settings.save), files)
+        return None
+
+    ends = cluster.end_early, progress.paused
+    actions = Actions(test, keep, *ends, kept) if config.keep_best else Actions(test, None, *ends)
     return Validator(
         DueSteps(config.every_steps),
         contest_of(config, job.model),

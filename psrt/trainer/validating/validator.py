@@ -20,12 +20,14 @@ from psrt.trainer.validating.due import DueSteps
 @dataclass(frozen=True)
 class Actions:
     """The work of a validation: `test` measures, `keep` saves the best model or is None, `end`
-    ends the training of all trainers. `pause` surrounds all of it."""
+    ends the training of all trainers. `pause` surrounds all of it. `kept` measures the model that
+    an earlier process has kept, None = there is none."""
 
     test: Callable[[], Tally]
     keep: Callable[[], None] | None
     end: Callable[[], None]
     pause: Callable[[], AbstractContextManager[None]]
+    kept: Callable[[], Tally | None] = lambda: None
 
 
 class Validator:
@@ -48,6 +50,15 @@ class Validator:
         self.best: dict[str, Any] | None = None
         self.has_ended = False
 
+    def go_on(self) -> None:
+        """Compare with the model that an earlier process has kept: no worse one replaces it."""
+        tested = self._actions.kept()
+        if tested is None:
+            return
+        self._contest.take(_values(tested))
+        self.best = _entry(tested)
+        self._say(f"goes on with the model in --save as the best one: {tested.text()}")
+
     def after(self, epoch: int, following: int | None, step: int) -> None:
         """Validate after step number `step`, of `epoch`, if that is due.
 
@@ -59,10 +70,8 @@ class Validator:
 
     def _validate(self, epoch: int, step: int, is_last: bool) -> None:
         tested = self._actions.test()
-        values = {**tested.metrics, "loss": tested.loss.value(), "auc": tested.auc.value()}
-        standing = self._contest.take(values)
-        numbers = {name: number(value) for name, value in values.items()}
-        self.history.append({"epoch": epoch, "step": step, "examples": tested.examples, **numbers})
+        standing = self._contest.take(_values(tested))
+        self.history.append(_entry(tested, epoch, step))
         self._record(self.history[-1])
         note = "  best so far" if standing.is_best else ""
         self._say(f"validation  {tested.examples:,} examples  {tested.text()}{note}")
@@ -74,15 +83,18 @@ class Validator:
             self._end()
 
     def _end(self) -> None:
-        best = self.best or {}
         self.has_ended = True
-        self._say(
-            f"ends early: {self._contest.metric} has not improved; the best validation was that of "
-            f"epoch {best.get('epoch')} after {best.get('step'):,} steps"
-            if best
-            else f"ends early: {self._contest.metric} was never a number"
-        )
+        self._say(f"ends early: {self._contest.metric} {self._course()}")
         self._actions.end()
+
+    def _course(self) -> str:
+        if self.best is None:
+            return "was never a number"
+        epoch, step = self.best["epoch"], self.best["step"]
+        where = (
+            "before it was resumed" if step is None else f"of epoch {epoch} after {step:,} steps"
+        )
+        return f"has not improved; the best validation was that {where}"
 
     def summary(self) -> dict[str, Any]:
         """Return the numbers of the report."""
@@ -91,3 +103,13 @@ class Validator:
             "best_validation": self.best,
             "ended_early": self.has_ended,
         }
+
+
+def _values(tested: Tally) -> dict[str, float]:
+    return {**tested.metrics, "loss": tested.loss.value(), "auc": tested.auc.value()}
+
+
+def _entry(tested: Tally, epoch: int | None = None, step: int | None = None) -> dict[str, Any]:
+    """The numbers of a validation; without an epoch that of a model of an earlier process."""
+    numbers = {name: number(value) for name, value in _values(tested).items()}
+    return {"epoch": epoch, "step": step, "examples": tested.examples, **numbers}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,29 @@ def test_a_training_records_its_progress_and_validations(tmp_path: Path) -> None
     assert steps == [10, 20, 30]
     assert records[-1]["kind"] == TRAIN
     assert records[-1].keys() >= {"examples", "examples_per_s", "loss", "auc", "epoch"}
+
+
+class FullDisk:
+    """A sink that fails; `tries` counts."""
+
+    tries = 0
+
+    def write(self, record: dict[str, object]) -> None:
+        self.tries += 1
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def close(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_costs_no_training(caplog: pytest.LogCaptureFixture) -> None:
+    disk = FullDisk()
+    curves = Curves([disk], ManualClock())
+
+    for step in range(3):
+        curves.record(TRAIN, {"step": step})
+    curves.close()
+
+    assert disk.tries == 1
+    assert "No space left on device" in caplog.text
+    assert caplog.text.count("curves are written no more") == 1
