@@ -8,7 +8,7 @@ from typing import NamedTuple
 from psrt.config.load import environment, load
 from psrt.config.sections import TrainerConfig
 from psrt.core.errors import ConfigError
-from psrt.core.specs import MODES, CommunicationMode, Geo
+from psrt.core.specs import MODES, Collective, CommunicationMode, Geo
 from psrt.partition.arguments import endpoints_of
 from psrt.torch.backends import ConnectedTables, LocalTables
 from psrt.torch.session import MAX_LOOKUPS, TableSession
@@ -56,13 +56,13 @@ def connect(
     What is not given comes from the environment: endpoints from the variables of a trainer, the
     rank from those of torchrun, `mpirun` and `srun`, or of a trainer. `mode` is a name of
     `psrt.core.specs.MODES` or a mode. Nothing is sent before the first lookup. Raises `ConfigError`
-    without endpoints, and for geo: its optimizers run on trainers.
+    without endpoints, and for geo and collective: their optimizers run on trainers.
     """
     chosen = MODES[mode]() if isinstance(mode, str) and mode in MODES else mode
-    if isinstance(chosen, str | Geo):
+    if isinstance(chosen, str | Geo | Collective):
+        served = [name for name, kind in MODES.items() if kind not in (Geo, Collective)]
         raise ConfigError(
-            f"psrt.torch has no mode {mode!r}.",
-            hint=f"Use one of {', '.join(name for name in MODES if name != 'geo')}.",
+            f"psrt.torch has no mode {mode!r}.", hint=f"Use one of {', '.join(served)}."
         )
     settings = load(TrainerConfig, flags={"endpoints": None}).config
     rank = rank_of(environment()) or Rank(settings.trainer_id, settings.trainers)

@@ -175,3 +175,8 @@ def test_stopping_early_needs_validation_data() -> None:
         psrt.fit(model_of(), TRAIN, callbacks=[psrt.stop_early()], say=silent)
 
     assert "Give psrt.fit validation data" in caught.value.hint
+
+
+def test_a_mode_without_pservers_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="mode collective, which trains without pservers"):
+        psrt.fit(model_of(), TRAIN, cluster="127.0.0.1:6170", mode="collective", say=silent)

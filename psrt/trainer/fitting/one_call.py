@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from psrt.core.errors import ConfigError
 from psrt.core.hints import did_you_mean
-from psrt.core.specs import MODES, CommunicationMode
+from psrt.core.specs import MODES, Collective, CommunicationMode
 from psrt.data.slots import batch_rows
 from psrt.executor.program import Executor, Feed
 from psrt.graph.model import Model
@@ -85,6 +85,11 @@ def _executor(
         hint = did_you_mean(mode, MODES, f"psrt has {', '.join(MODES)}.")
         raise ConfigError(f"psrt.fit was given the mode {mode!r}.", hint=hint)
     chosen = MODES[mode]() if isinstance(mode, str) else mode
+    if isinstance(chosen, Collective):
+        raise ConfigError(
+            "psrt.fit was given pservers and the mode collective, which trains without pservers.",
+            hint="Choose another mode, or train a job file in mode collective.",
+        )
     transpiler = DistributeTranspiler()
     transpiler.transpile(model.program, trainer_id, cluster, trainers, chosen)
     return ConnectedExecutor(transpiler.get_trainer_program(), keep=keep)

@@ -348,3 +348,11 @@ def test_a_table_declared_twice_differently_is_refused(session):
     bag()
     with pytest.raises(ProgramError, match="declared twice, and differently"):
         pt.Embedding(4, "items")
+
+
+@pytest.mark.parametrize("mode", ["geo", "collective", "sinc"])
+def test_a_mode_whose_optimizers_run_on_trainers_is_refused(mode: str) -> None:
+    with pytest.raises(ConfigError, match=f"psrt.torch has no mode '{mode}'") as caught:
+        pt.connect("127.0.0.1:6170", mode)
+
+    assert caught.value.hint == "Use one of sync, async, ssp, half_async."
