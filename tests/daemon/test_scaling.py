@@ -29,6 +29,8 @@ from tests.support.small_job import BATCH, lines, write_files
 ROWS = [6000, 4800, 4200]
 EXAMPLES, EPOCHS = sum(ROWS), 2
 LONG_S = 150.0
+ASKED = "asks for a cut from which the job goes on with"
+"""What the log of the first pserver says to a request."""
 
 
 def scaled(directory: Path, endpoint: str, trainers: int) -> tuple[int, str]:
@@ -62,9 +64,34 @@ class Scaled:
         self.trainers.append(running)
         return running
 
+    def hold(self) -> None:
+        """Stop each trainer at its first line of progress, so that none completes before."""
+        running = list(self.trainers)
+
+        def held() -> bool:
+            for each in [each for each in running if "  step " in each.output]:
+                each.process.send_signal(signal.SIGSTOP)
+                running.remove(each)
+            return not running
+
+        eventually(held, "a line of progress of each trainer", LONG_S)
+
+    @contextlib.contextmanager
+    def scaling(self, trainers: int) -> Iterator[Running]:
+        """A `psrt scale` that has been asked for; held trainers go on from there."""
+        first = self.pservers[0]
+        before = first.log.read_text().count(ASKED)
+        given = "--endpoint", first.endpoint, "--trainers", str(trainers)
+        with psrt(self.directory / "scale.log", "scale", *given) as running:
+            eventually(lambda: first.log.read_text().count(ASKED) > before, "a request", LONG_S)
+            for each in self.trainers:
+                each.process.send_signal(signal.SIGCONT)
+            yield running
+
     def scale(self, trainers: int) -> tuple[int, str]:
         """Exit code and output of `psrt scale`."""
-        return scaled(self.directory, self.pservers[0].endpoint, trainers)
+        with self.scaling(trainers) as running:
+            return running.exit_code(LONG_S), running.output
 
     def end(self) -> list[float]:
         """The counts of all examples once every process has ended well."""
@@ -79,7 +106,7 @@ class Scaled:
 def job_of(
     directory: Path, mode: str, trainers: int, *, data: str = "", failpoints: Sequence[str] = ()
 ) -> Iterator[Scaled]:
-    """A running job, whose trainers have joined.
+    """A job whose trainers have begun; they are held until it is scaled, unless it is `sync`.
 
     It has a schedule of cuts, unless there are `failpoints`, of one pserver each.
     """
@@ -95,9 +122,10 @@ def job_of(
         made = Scaled(directory, job, pservers, stack)
         for trainer in range(trainers):
             made.start(trainer, trainers)
-        made.trainers[0].wait_for("epoch 1")  # the last one may begin in the second epoch
-        for running in made.trainers:
-            running.wait_for("  step ")
+        if mode == "sync":  # one that stands still would hold up the others
+            made.trainers[0].wait_for("epoch 1")
+        else:
+            made.hold()
         yield made
 
 
@@ -138,8 +166,7 @@ def test_a_cut_that_fails_changes_nothing_and_the_next_request_succeeds(tmp_path
 def test_a_trainer_that_is_killed_during_the_change_is_replaced(tmp_path: Path) -> None:
     with job_of(tmp_path, "async", 2, failpoints=["", "cut.before_part=stop"]) as job:
         stopped = job.pservers[1].process
-        given = "--endpoint", job.pservers[0].endpoint, "--trainers", "3"
-        with psrt(tmp_path / "scale.log", "scale", *given) as scale:
+        with job.scaling(3) as scale:
             eventually(lambda: is_stopped(stopped.pid), "a stop before the part", LONG_S)
             job.trainers.pop(1).process.kill()
             stopped.send_signal(signal.SIGCONT)

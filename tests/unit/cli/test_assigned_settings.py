@@ -8,17 +8,12 @@ from pathlib import Path
 import pytest
 
 from psrt.cli import main
-from psrt.config import overrides
-from psrt.config.assignments import PARAMS
 from tests.support.small_job import PROGRAM, lines, write_files
 
 
 @pytest.fixture
-def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A job of 40 examples; the environment is restored afterwards."""
-    for name in ("PSRT_DATA_EPOCHS", "PSRT_DATA_BATCH_SIZE", PARAMS):
-        monkeypatch.setenv(name, "")
-    monkeypatch.setattr(overrides.OVERRIDES, "flags", {})
+def job(tmp_path: Path) -> Path:
+    """A job of 40 examples."""
     path = write_files(tmp_path, [lines(40, seed=1)], batch=8)
     (tmp_path / "program.py").write_text(PROGRAM.replace("def build():", "def build(rate=0.1):"))
     return path

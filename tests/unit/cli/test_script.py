@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from psrt.cli import main
-from psrt.config import overrides
 from psrt.config.load import environment
-from psrt.config.overrides import ProcessOverrides
 from psrt.core import log
 from psrt.core.errors import DeadlineError
 
@@ -24,12 +22,9 @@ EXPORTED = ("TRAINING_ROLE", "PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_TRAINERS_NU
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """`psrt trainer FLAGS train.py -- ARGUMENTS` with the lines of a script; its exit code."""
-    monkeypatch.setattr(overrides, "OVERRIDES", ProcessOverrides())
     for name in environment():
         if name.startswith(ROLES):
             monkeypatch.delenv(name)
-    for name in (*EXPORTED, "PADDLE_TRAINER_ID"):  # so that they are taken back after the test
-        monkeypatch.setenv(name, "")
 
     def run(script: str, *flags: str, arguments: tuple[str, ...] = ()) -> int:
         path = tmp_path / "train.py"
