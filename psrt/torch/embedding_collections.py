@@ -11,7 +11,7 @@ import torch
 from psrt.core.errors import ProgramError
 from psrt.core.specs import DEFAULT_OPTIONS, Initializer, TableOptions
 from psrt.torch.jagged import Feature, features_of
-from psrt.torch.modules import AS_TORCH, declared_table, pooled
+from psrt.torch.modules import AS_TORCH, TableModule, declared_table, pooled
 from psrt.torch.optim import ServerOptimizer
 from psrt.torch.table import Lookup, Table, look_up_all
 
@@ -40,7 +40,7 @@ class EmbeddingBagConfig(EmbeddingConfig):
     pooling: str = "sum"
 
 
-class EmbeddingCollection(torch.nn.Module):
+class EmbeddingCollection(TableModule):
     """Features → dict of feature to rows (ids of the feature, dim), not pooled."""
 
     def __init__(self, tables: Sequence[EmbeddingConfig]) -> None:
@@ -54,7 +54,8 @@ class EmbeddingCollection(torch.nn.Module):
         given = features_of(features)
         parts = [[_of(given, name) for name in config.features] for config in self.configs]
         asked = [(table, _joined(part)) for table, part in zip(self.tables, parts, strict=True)]
-        lookups = look_up_all(asked, self.training)
+        at = self.rows_at(asked[0][1])
+        lookups = look_up_all(asked, self.training, at)
         return {
             name: self._rows(config, feature, positions, found)
             for config, part, found in zip(self.configs, parts, lookups, strict=True)

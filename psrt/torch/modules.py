@@ -1,10 +1,14 @@
 """`Embedding` and `EmbeddingBag`: the modules of these names in `torch.nn`, over a table.
 
 They take no number of embeddings: any int64 is an id, and a row exists once it was updated. They
-have no parameters, so DDP, FSDP, `model.to()` and optimizers of dense parameters see no table.
+have no parameters, so DDP, FSDP and optimizers of dense parameters see no table. `model.to(device)`
+decides where rows are looked up to.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +18,7 @@ from psrt.torch import optim
 from psrt.torch.declared import table_of
 from psrt.torch.optim import ServerOptimizer
 from psrt.torch.session import current
+from psrt.torch.staging import on_device
 from psrt.torch.table import Lookup, Table
 
 AS_TORCH = Normal(0.0, 1.0)
@@ -33,7 +38,25 @@ def declared_table(
     return session.table(table_of(name, dim, rule, init, session.seed, padding_idx, options))
 
 
-class Embedding(torch.nn.Module):
+class TableModule(torch.nn.Module):
+    """A module that looks up rows to `device`: where `to()`, `cuda()` and the like have put it."""
+
+    device = torch.device("cpu")
+
+    def rows_at(self, ids: torch.Tensor) -> torch.device:
+        """The device of rows of `ids`: that of ids on a GPU, else that of the module.
+
+        Ids are read by this host, so those on a GPU make the training thread wait for it.
+        """
+        return ids.device if ids.is_cuda else self.device
+
+    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Self:
+        self.device = fn(torch.empty(0, device=self.device)).device
+        super()._apply(fn, recurse)
+        return self
+
+
+class Embedding(TableModule):
     """Rows by id: int (…) → float32 (…, dim).
 
     The table is called `name`; modules of one name share it. A row of `padding_idx` is zeros and
@@ -55,11 +78,11 @@ class Embedding(torch.nn.Module):
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """Look up `ids`; raises `ProgramError` for ids that are no integers."""
-        found = self.table.look_up(ids, self.training)
+        found = self.table.look_up(ids, self.training, self.rows_at(ids))
         return found.rows.index_select(0, found.positions).view(*ids.shape, self.table.width)
 
 
-class EmbeddingBag(torch.nn.Module):
+class EmbeddingBag(TableModule):
     """Sums, means or maxima over bags of rows, with the arguments of `torch.nn.EmbeddingBag`.
 
     Ids (batch, n), or (n,) with `offsets`, → float32 (batch, dim).
@@ -88,7 +111,7 @@ class EmbeddingBag(torch.nn.Module):
         per_sample_weights: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Pool the rows of each bag; raises what `torch.nn.functional.embedding_bag` raises."""
-        found = self.table.look_up(input, self.training)
+        found = self.table.look_up(input, self.training, self.rows_at(input))
         positions = found.positions.view(input.shape)
         last = self.include_last_offset
         return pooled(found, positions, offsets, self.mode, per_sample_weights, last)
@@ -104,7 +127,9 @@ def pooled(
 ) -> torch.Tensor:
     """Pool rows of `found` over bags of their `positions`: (batch, width)."""
     if offsets is not None:
-        offsets = offsets.to(positions.dtype)
+        offsets = on_device(offsets, positions.device).to(positions.dtype)
+    if weights is not None:
+        weights = on_device(weights, positions.device)
     bags: torch.Tensor = F.embedding_bag(
         positions,
         found.rows,

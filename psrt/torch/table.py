@@ -19,6 +19,7 @@ from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64, Array
 from psrt.kernels.tables import unique
 from psrt.torch.declared import DeclaredParameter
+from psrt.torch.staging import HostCopy, on_device, start_to_host
 
 
 class RowSource(Protocol):
@@ -44,6 +45,22 @@ class Lookup(NamedTuple):
     padding: int | None
 
 
+class StartedGradient(NamedTuple):
+    """The ids (n,) of each leaf, and copies (n, width) of its gradients, which are on their way."""
+
+    ids: list[I64]
+    copies: list[HostCopy]
+
+    def end(self, scale: float = 1.0) -> SelectedRows | None:
+        """The gradients of all leaves, times `scale`; None without any."""
+        if not self.ids:
+            return None
+        values = [_scaled(copy.numbers(), scale) for copy in self.copies]
+        if len(values) == 1:
+            return SelectedRows(self.ids[0], values[0], unique=True)
+        return SelectedRows(np.concatenate(self.ids), np.concatenate(values))
+
+
 class Table:
     """`leaves` is the live list of rows of the running step, the parameters of an optimizer."""
 
@@ -53,16 +70,18 @@ class Table:
         self.leaves: list[torch.Tensor] = []
         self._lookups: list[Lookup] = []
 
-    def look_up(self, ids: torch.Tensor, trains: bool) -> Lookup:
-        """The rows of `ids`, of any shape and integer type, on their device.
+    def look_up(
+        self, ids: torch.Tensor, trains: bool, device: torch.device | None = None
+    ) -> Lookup:
+        """The rows of `ids`, of any shape and integer type, on `device`, or else on theirs.
 
         With `trains`, and under grad, they are a leaf of the running step. Otherwise nothing stays.
         """
-        return look_up_all([(self, ids)], trains)[0]
+        return look_up_all([(self, ids)], trains, device)[0]
 
-    def known(self, ids: torch.Tensor) -> Lookup | None:
+    def known(self, ids: torch.Tensor, device: torch.device) -> Lookup | None:
         """The lookup of this very tensor of ids in the running step."""
-        return next((each for each in self._lookups if _is_same(each, ids)), None)
+        return next((each for each in self._lookups if _is_same(each, ids, device)), None)
 
     def keep(self, lookup: Lookup) -> None:
         """Make the rows of a lookup a leaf of the running step; raises `ProgramError` if steps are
@@ -72,15 +91,15 @@ class Table:
         self._lookups.append(lookup)
         self.leaves.append(lookup.rows)
 
+    def start_gradient(self) -> StartedGradient:
+        """Start to copy the gradients of all leaves of this step to this host."""
+        found = [each for each in self._lookups if each.rows.grad is not None]
+        copies = [start_to_host(_dense(each.rows.grad)) for each in found]
+        return StartedGradient([each.ids for each in found], copies)
+
     def gradient(self, scale: float = 1.0) -> SelectedRows | None:
         """The gradients of all leaves of this step, times `scale`; None without any."""
-        found = [each for each in self._lookups if each.rows.grad is not None]
-        if not found:
-            return None
-        values = [_numbers(each.rows.grad, scale) for each in found]
-        if len(found) == 1:
-            return SelectedRows(found[0].ids, values[0], unique=True)
-        return SelectedRows(np.concatenate([each.ids for each in found]), np.concatenate(values))
+        return self.start_gradient().end(scale)
 
     @property
     def first_rate(self) -> float:
@@ -96,14 +115,14 @@ class Table:
         self.leaves.clear()
         self._lookups.clear()
 
-    def found(self, ids: torch.Tensor, distinct: I64, positions: Array, rows: F32) -> Lookup:
+    def found(
+        self, ids: torch.Tensor, distinct: I64, positions: Array, rows: F32, device: torch.device
+    ) -> Lookup:
         """The lookup of `ids`, whose `distinct` ids have `rows` (n, width)."""
         if not rows.flags.writeable:
             rows = rows.copy()
-        at = ids.device
-        where = torch.from_numpy(positions).to(at)
-        padding = self._padding_in(distinct)
-        return Lookup(ids, ids._version, distinct, where, torch.from_numpy(rows).to(at), padding)
+        where, values = (on_device(torch.from_numpy(each), device) for each in (positions, rows))
+        return Lookup(ids, ids._version, distinct, where, values, self._padding_in(distinct))
 
     def _padding_in(self, distinct: I64) -> int | None:
         if self.declared.padding_id is None:
@@ -121,12 +140,14 @@ class Table:
             )
 
 
-def look_up_all(asked: Sequence[tuple[Table, torch.Tensor]], trains: bool) -> list[Lookup]:
+def look_up_all(
+    asked: Sequence[tuple[Table, torch.Tensor]], trains: bool, device: torch.device | None = None
+) -> list[Lookup]:
     """Look up ids in several tables, each named once, by one pull; see `Table.look_up`."""
     is_step = trains and torch.is_grad_enabled()
-    known = [table.known(ids) if is_step else None for table, ids in asked]
+    known = [table.known(ids, device or ids.device) if is_step else None for table, ids in asked]
     new = [pair for pair, found in zip(asked, known, strict=True) if found is None]
-    lookups = iter(_read(new) if new else ())
+    lookups = iter(_read(new, device) if new else ())
     result = []
     for (table, _), found in zip(asked, known, strict=True):
         if found is None:
@@ -137,18 +158,19 @@ def look_up_all(asked: Sequence[tuple[Table, torch.Tensor]], trains: bool) -> li
     return result
 
 
-def _read(asked: Sequence[tuple[Table, torch.Tensor]]) -> list[Lookup]:
+def _read(asked: Sequence[tuple[Table, torch.Tensor]], device: torch.device | None) -> list[Lookup]:
     parts = [unique(_ids(ids)) for _, ids in asked]
     wanted = {table.name: ids for (table, _), (ids, _) in zip(asked, parts, strict=True)}
     rows = asked[0][0].session.pull(wanted)
     return [
-        table.found(ids, distinct, positions, rows[table.name])
+        table.found(ids, distinct, positions, rows[table.name], device or ids.device)
         for (table, ids), (distinct, positions) in zip(asked, parts, strict=True)
     ]
 
 
-def _is_same(lookup: Lookup, ids: torch.Tensor) -> bool:
-    return lookup.asked is ids and lookup.version == ids._version
+def _is_same(lookup: Lookup, ids: torch.Tensor, device: torch.device) -> bool:
+    is_asked = lookup.asked is ids and lookup.version == ids._version
+    return is_asked and lookup.rows.device == device
 
 
 def _ids(ids: torch.Tensor) -> I64:
@@ -162,8 +184,10 @@ def _ids(ids: torch.Tensor) -> I64:
     return flat
 
 
-def _numbers(gradient: torch.Tensor | None, scale: float) -> Array:
+def _dense(gradient: torch.Tensor | None) -> torch.Tensor:
     assert gradient is not None
-    dense = gradient.to_dense() if gradient.is_sparse else gradient
-    numbers: Array = dense.to("cpu", torch.float32).contiguous().numpy()
+    return gradient.to_dense() if gradient.is_sparse else gradient
+
+
+def _scaled(numbers: Array, scale: float) -> Array:
     return numbers if scale == 1.0 else numbers * np.float32(scale)

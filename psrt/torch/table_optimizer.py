@@ -106,7 +106,8 @@ class TableOptimizer(torch.optim.Optimizer):
         self.steps = int(state_dict["steps"])
 
     def _push(self, scale: float) -> None:
-        found = {table.name: table.gradient(scale) for table in self._tables}
+        started = [(table.name, table.start_gradient()) for table in self._tables]
+        found = {name: gradient.end(scale) for name, gradient in started}
         gradients: dict[str, Gradient] = {k: v for k, v in found.items() if v is not None}
         rates = {group["name"]: float(group["lr"]) for group in self.param_groups}
         try:
