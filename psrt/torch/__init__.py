@@ -3,6 +3,7 @@
     optim            server-side optimizers with the names and numbers of torch's
     declared         tables and dense parameters as a partition plan reads them
     backends         the places of tables: this process, or pservers
+    compiling        the border of torch.compile
     staging          copies between this host and a GPU
     table            the lookups of a step, whose rows are leaves
     session          the tables of a model and the connection to them

@@ -18,6 +18,7 @@ from psrt.core.specs import rate_at
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64, Array
 from psrt.kernels.tables import unique
+from psrt.torch.compiling import untraced
 from psrt.torch.declared import DeclaredParameter
 from psrt.torch.staging import HostCopy, on_device, start_to_host
 
@@ -140,6 +141,7 @@ class Table:
             )
 
 
+@untraced
 def look_up_all(
     asked: Sequence[tuple[Table, torch.Tensor]], trains: bool, device: torch.device | None = None
 ) -> list[Lookup]:

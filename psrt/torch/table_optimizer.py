@@ -18,6 +18,7 @@ from psrt.communicator.base import Gradient
 from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs import Sync, moves_all_rows
 from psrt.core.tensors import SelectedRows
+from psrt.torch.compiling import untraced
 from psrt.torch.session import TableSession
 from psrt.torch.table import Table
 
@@ -64,6 +65,7 @@ class TableOptimizer(torch.optim.Optimizer):
         for table in self._tables:
             yield from table.leaves
 
+    @untraced
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
         """Make one update of all tables; raises errors of this push and of earlier ones."""
         loss = None
@@ -80,6 +82,7 @@ class TableOptimizer(torch.optim.Optimizer):
         self._push(scale)
         return loss
 
+    @untraced
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the leaves of this step; gradients that were never stepped are a skipped step."""
         if any(table.has_gradients for table in self._tables):
