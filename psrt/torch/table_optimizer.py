@@ -155,7 +155,23 @@ def _scale(session: TableSession, reduce: str) -> float:
 
 
 def _anywhere(found_inf: torch.Tensor) -> bool:
-    """True if any rank has found an infinite gradient: then all of them skip the step."""
-    if dist.is_available() and dist.is_initialized():
-        dist.all_reduce(found_inf, op=dist.ReduceOp.MAX)
-    return bool(found_inf.item())
+    """True if any rank has found an infinite gradient: then all of them skip the step.
+
+    Raises `ProgramError` if ranks have found different things: the scalers of some of them would
+    go on with another scale, and DDP would average gradients of different scales.
+    """
+    if not (dist.is_available() and dist.is_initialized()):
+        return bool(found_inf.item())
+    found = found_inf.reshape(1).bool().float()
+    both = torch.cat([found, -found])
+    dist.all_reduce(both, op=dist.ReduceOp.MAX)
+    most, least = both[0].item(), -both[1].item()
+    if most != least:
+        raise ProgramError(
+            f"some ranks have found infinite gradients of tables, and rank {dist.get_rank()} has "
+            f"{'' if found.item() else 'not '}found any: their loss scales would differ from here "
+            "on. No table was changed.",
+            hint="Use torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler, and call "
+            "scaler.unscale_(tables) before scaler.step(tables).",
+        )
+    return bool(most)
