@@ -25,7 +25,7 @@ class Residuals:
 
 def residuals_in(cut: SavedCut, plan: PartitionPlan, table: SparseTableSpec) -> list[Residuals]:
     """The changes that the trainers of a cut have not pushed, by trainer."""
-    return [_residuals_of(cut, trainer, plan, table) for trainer in range(cut.trainers)]
+    return [_residuals_of(cut, trainer, plan, table) for trainer in range(cut.states)]
 
 
 def _residuals_of(

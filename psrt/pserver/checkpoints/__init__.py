@@ -7,6 +7,7 @@ In reading order:
     part_writer    frozen tables to files
     part_pace      the rate at which frozen tables are written
     saved_cut      a complete cut: its manifest, and the pages of its tables
+    late_states    states of trainers that have not joined, from one cut to the next
     merging        a table merged from its full freeze and the deltas behind it
     compaction     a cut that builds on others made full
     term_file      the process that coordinates the cuts in a directory
@@ -28,6 +29,7 @@ from psrt.pserver.checkpoints.coordination import Coordination
 from psrt.pserver.checkpoints.cut_history import CutHistory
 from psrt.pserver.checkpoints.cutting import Cutting, Settings
 from psrt.pserver.checkpoints.delta_schedule import DeltaSchedule
+from psrt.pserver.checkpoints.late_states import LateStates
 from psrt.pserver.checkpoints.local_cut import LocalCut, LocalCuts
 from psrt.pserver.checkpoints.part_pace import PartPaces
 from psrt.pserver.checkpoints.saved_cut import (
@@ -53,4 +55,4 @@ __all__ += [
     "find_cut",
 ]
 __all__ += ["DeltaSchedule", "LocalCut", "LocalCuts", "delta_files", "remove_cut", "served_job"]
-__all__ += ["CutHistory", "PartPaces", "term_file"]
+__all__ += ["CutHistory", "LateStates", "PartPaces", "term_file"]

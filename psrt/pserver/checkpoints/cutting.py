@@ -24,6 +24,7 @@ from psrt.core.errors import JobError, PsrtError
 from psrt.core.failpoints import reach
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints.cut_history import CutHistory
+from psrt.pserver.checkpoints.late_states import LateStates
 from psrt.pserver.checkpoints.part_pace import PartPaces
 from psrt.pserver.checkpoints.part_writer import Frozen, size_of_part, write_part
 from psrt.pserver.checkpoints.stored_cuts import has_part, remove_part
@@ -102,10 +103,12 @@ class Cutting:
         facts: Mapping[str, Any],
         processes: Mapping[int, int] = NONE,
         is_paced: bool = False,
+        late: LateStates | None = None,
     ) -> None:
         """Freeze all tables for cut `number`, and start to write them with `facts`.
 
-        The part also has the states of trainers, which `processes` send: incarnations by trainer.
+        The part also has the states of trainers, which `processes` send: incarnations by trainer,
+        and `late` ones of another cut.
         It `is_paced` if trainers push meanwhile.
         Raises `JobError` while an earlier cut is being written.
         """
@@ -127,7 +130,7 @@ class Cutting:
         sparse = [f for f, t in zip(frozen, tables, strict=True) if not isinstance(t, DenseTable)]
         pace = self._paces.expect(is_paced)
         start_thread(
-            lambda: self._write(number, dense, sparse, facts, continues.base, ends, pace),
+            lambda: self._write(number, dense, sparse, facts, continues.base, ends, pace, late),
             f"cut {number}",
             self._crashes,
         )
@@ -160,6 +163,7 @@ class Cutting:
         base: int,
         ends: ExitStack,
         pace: WritePace,
+        late: LateStates | None,
     ) -> None:
         record, problem, is_taken = "", "", False
         try:
@@ -167,7 +171,7 @@ class Cutting:
             is_taken = has_part(self._directory, number, self.index)
             if is_taken:  # a manifest may name it
                 raise JobError(f"the former process has written part {self.index} of this cut.")
-            states = partial(self.states.collect, self._timeout_s)
+            states = partial(self._states, number, late)
             self._paces.begin(pace, (*dense, *sparse), self._timeout_s / 2)
             record = write_part(
                 *(self._directory, number, self.index, dense, sparse, facts),
@@ -194,6 +198,11 @@ class Cutting:
         self._ended(number, outcome)
         if number == self._newest:
             self._is_idle.set()
+
+    def _states(self, number: int, late: LateStates | None) -> list[dict[str, Any]]:
+        """The files of trainer states, once all are there."""
+        copied = late.copied(self._directory, number, self.index) if late is not None else []
+        return copied + self.states.collect(self._timeout_s)
 
     def _ended(self, number: int, outcome: PartOutcome) -> None:
         """Let later parts continue a cut; its tables are confirmed before."""

@@ -98,20 +98,33 @@ class SavedCut:
     @property
     def has_states(self) -> bool:
         """True if the cut has states of trainers: the mode was Geo."""
-        return any("trainer" in each for part in self.parts for each in part["files"])
+        return any(self._files_of_states())
+
+    @property
+    def states(self) -> int:
+        """The number of trainers that may have a state in the cut.
+
+        More than `trainers` if a job went on from a cut of more, and one that is to go on with the
+        states of several had not joined.
+        """
+        numbers = (int(file["trainer"]) for file in self._files_of_states())
+        return max([self.trainers, *(number + 1 for number in numbers)])
 
     def state_page(self, trainer: int, number: int) -> tuple[ArrayPage, bool] | None:
         """Page `number` of the state of a trainer, and True if it is the last one.
 
         None if the cut has no such state: the mode was not Geo, or the trainer took no part.
         """
-        for file in (each for part in self.parts for each in part["files"]):
-            if file.get("trainer") == trainer:
+        for file in self._files_of_states():
+            if file["trainer"] == trainer:
                 with self.directory.read(file["name"]) as opened:
                     reader = ArrayFileReader(opened, Seal.from_plain(file["seal"]))
                     if number < len(reader):
                         return reader.page(number), number + 1 == len(reader)
         return None
+
+    def _files_of_states(self) -> Iterator[dict[str, Any]]:
+        return (each for part in self.parts for each in part["files"] if "trainer" in each)
 
     def restore_into(self, table: Any) -> None:
         """Fill a table, dense or sparse, from the pages of this cut that belong to it."""

@@ -34,8 +34,9 @@ class RecoveredPart:
     Behind the part are the local cuts that continue it, up to `number`, 0 = none; `newest` is the
     highest number of one, complete or not. `process` is the number of the process that wrote the
     newest of all. `term` is that of the first pserver of a job, which coordinates the cuts. The job
-    goes on from the cut with `resized_to` trainers, 0 = as many as before; `began_at` is the cut at
-    which their number has changed last, 0 = none.
+    goes on from the cut with `resized_to` trainers, 0 = as many as before; `began_at` is the cut
+    that trainers begin with: at which their number has changed last, or that the job has resumed,
+    0 = none.
 
     If it `is_beginning` there is neither, and `cut` is the whole one that the job resumed, None =
     none. It may have taken values from `warm_start`, by its whole `parameters`.

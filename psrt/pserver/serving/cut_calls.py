@@ -6,7 +6,7 @@ The first pserver of a job coordinates its cuts; every pserver writes its own pa
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -36,7 +36,7 @@ from psrt.pserver.serving.durable import Durability, beginning_with, part_facts
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
 from psrt.pserver.serving.request_headers import Found, caller_of, number_in
 from psrt.pserver.serving.resuming import Resuming
-from psrt.pserver.serving.state_pages import StateCalls
+from psrt.pserver.serving.state_pages import NOBODY, StateCalls, senders_of_states
 from psrt.pserver.tables import TableRegistry
 from psrt.rpc import pb
 from psrt.rpc.dialing import Carrier
@@ -78,6 +78,8 @@ class CutCalls:
         self._is_beginning = recovered is None or recovered.is_beginning
         if recovered is not None and recovered.is_beginning:
             resumed = recovered.cut
+        if resumed is not None:
+            self.durability.began_at = resumed.number
         self._settings, self.resumed, self._incarnation = settings, resumed, incarnation
         self.resuming = Resuming(resumed)
         self._recovered, self._tables = recovered, tables
@@ -125,7 +127,7 @@ class CutCalls:
                 self.durability.begin(self._settings, self.name)
             if mine == 0:
                 given = endpoints, self._clock, steps, self._crashes, self._cutting.history
-                settings = self.resuming.kept_by(self._settings)
+                settings = self.resuming.kept_by(self._settings, self.durability.is_asked)
                 self._coordination = coordinator(settings, *given, self._recovered)
                 if self._is_beginning and self.durability.is_asked:
                     self._coordination.request()
@@ -149,13 +151,16 @@ class CutCalls:
         beginning.newest = self._coordination.newest if self._coordination is not None else 0
         return beginning
 
-    def begin_from(self, number: int) -> None:
-        """Let trainers go on from a complete cut, whose tables this pserver holds."""
+    def begin_from(self, number: int, joined: Mapping[int, int] = NOBODY) -> None:
+        """Let trainers go on from a complete cut, whose tables this pserver holds.
+
+        Those that have `joined` do so already: incarnations of their processes by trainer.
+        """
         assert self._settings is not None, "a pserver with a part of a cut has a directory"
         self.resumed = find_cut(self._settings.directory, str(number))
         self.durability.began_at = number
         self.resuming = Resuming(self.resumed)
-        self.states = StateCalls(self._cutting, self.resumed)
+        self.states = StateCalls(self._cutting, self.resumed, joined)
 
     def trainers_from(self, number: int) -> int:
         """The number of trainers from the proposed cut `number` on; 0 = it stays, or elsewhere."""
@@ -263,13 +268,13 @@ class CutCalls:
         facts = part_facts(state, freeze, others, self._incarnation, specs)
         facts |= self.durability.frozen(state, freeze.number, self._clock.now())
         facts |= {"resized_to": state.cuts.trainers} if state.cuts.trainers else {}
-        processes = {}
+        processes, late = NOBODY, None
         if isinstance(state.job.mode, Geo):
             mine, of = self._cutting.index, max(len(self._endpoints), 1)
-            callers = ((call.trainer, call.incarnation) for call in freeze.calls)
-            processes = {each: process for each, process in callers if each % of == mine}
+            processes = senders_of_states(freeze.calls, mine, of)
+            late = self.resuming.late_states(state.members.members, state.job.trainers, mine, of)
         is_paced = bool(freeze.calls) and not state.cuts.trainers
-        self._cutting.freeze(freeze.number, facts, processes, is_paced)
+        self._cutting.freeze(freeze.number, facts, processes, is_paced, late)
 
     def no_part(self, number: int, why: str) -> None:
         """Start to report that this pserver has given up cut `number`."""

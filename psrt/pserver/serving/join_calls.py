@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from psrt.core.errors import ConfigError, ErrorCode, PsrtError, UnavailableError
 from psrt.core.specs import Async, Geo, TableSpec
 from psrt.pserver.checkpoints import RecoveredPart
-from psrt.pserver.decisions import JobIdentity, begin_anew, read_spec, restore
+from psrt.pserver.decisions import JobIdentity, MemberState, begin_anew, read_spec, restore
 from psrt.pserver.eviction import Upkeep
 from psrt.pserver.loading import TableLoad, TableLoader
 from psrt.pserver.serving.cut_calls import CutCalls
@@ -145,7 +145,11 @@ class JoinCalls:
             self._runner.ask(lambda state, now: begin_anew(state, number, trainers))
             job = replace(job, trainers=trainers)
         if recovered.began_at:
-            self._begin_from(recovered.began_at)
+            members = self._runner.ask(lambda state, now: state.members.members)
+            joined = (each for each in members if each.state is not MemberState.UNSEEN)
+            self._begin_from(
+                recovered.began_at, {each.trainer: each.incarnation for each in joined}
+            )
         self._runner.ask(self._cuts.durability.recovered)
         if recovered.warm_start and self._cuts.begins_with is None:
             self._warm.open(recovered.warm_start, recovered.parameters)
@@ -153,10 +157,10 @@ class JoinCalls:
             self._tables.processes_before = recovered.process
         self.create(recovered.specs, job)
 
-    def _begin_from(self, number: int) -> None:
-        """Hand out the positions of the cut at which the number of trainers has changed last."""
+    def _begin_from(self, number: int, joined: Mapping[int, int]) -> None:
+        """Hand out the positions of the cut that trainers begin with; some have `joined`."""
         try:
-            self._cuts.begin_from(number)
+            self._cuts.begin_from(number, joined)
         except PsrtError as error:
             log.warning("trainers that have not joined yet begin anew: %s", error)
 

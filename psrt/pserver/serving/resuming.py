@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from psrt.core.errors import ConfigError
 from psrt.core.specs import Geo
-from psrt.pserver.checkpoints import SavedCut, Settings
+from psrt.pserver.checkpoints import LateStates, SavedCut, Settings
 from psrt.pserver.decisions import JobIdentity, Member, MemberState
 from psrt.rpc import pb
 
@@ -54,9 +54,10 @@ class Resuming:
                 hint="Resume geo in geo, and any of sync, async, ssp and half_async in another.",
             )
 
-    def kept_by(self, settings: Settings) -> Settings:
-        """Settings that keep the cut as long as late trainers may read their states from it."""
-        if self._cut is None or not self._cut.has_states:
+    def kept_by(self, settings: Settings, is_durable: bool) -> Settings:
+        """Settings that keep the cut as long as late trainers may need it: their states, and in a
+        durable job their positions, which a pserver that recovers reads again."""
+        if self._cut is None or not (is_durable or self._cut.has_states):
             return settings
         return replace(settings, retention=replace(settings.retention, in_use=self._cut.number))
 
@@ -86,6 +87,17 @@ class Resuming:
             elif member.state is MemberState.UNSEEN and (at := self._unseen(member, trainers)):
                 found[member.trainer] = 0, at
         return found
+
+    def late_states(
+        self, members: Iterable[Member], trainers: int, index: int, pservers: int
+    ) -> LateStates | None:
+        """The states that trainers which have not joined will go on from, of which pserver `index`
+        writes its share into a cut; None without a cut."""
+        if self._cut is None:
+            return None
+        late = [each.trainer for each in members if each.state is MemberState.UNSEEN]
+        taken = (n for trainer in late for n in range(trainer, self._cut.states, trainers))
+        return LateStates(self._cut, sorted(n for n in taken if n % pservers == index))
 
     def _unseen(self, member: Member, trainers: int) -> str:
         """The position of a trainer that has not joined; `deal` names that of one that deals."""

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from psrt.core.errors import JobError, WireError
 from psrt.pserver.checkpoints import Cutting, SavedCut, SentPage
+from psrt.pserver.decisions import WaitingCall
 from psrt.pserver.serving.request_headers import caller_of
 from psrt.rpc import pb
 from psrt.rpc.wire import Message
 
+NOBODY: Mapping[int, int] = MappingProxyType({})
+
 
 class StateCalls:
-    """Handlers of KEEP_STATE and READ_STATE; `resumed` is the cut that trainers go on from."""
+    """Handlers of KEEP_STATE and READ_STATE; `resumed` is the cut that trainers go on from.
 
-    def __init__(self, cutting: Cutting | None, resumed: SavedCut | None) -> None:
+    `restored` has the processes that do so already: incarnations by trainer.
+    """
+
+    def __init__(
+        self,
+        cutting: Cutting | None,
+        resumed: SavedCut | None,
+        restored: Mapping[int, int] = NOBODY,
+    ) -> None:
         self._cutting, self._resumed = cutting, resumed
-        self._restored: dict[int, int] = {}  # the process that goes on from the cut, by trainer
+        self._restored = dict(restored)
 
     def keep(self, message: Message) -> Message:
         """Write a page of the caller's state into the cut under way."""
@@ -34,6 +47,11 @@ class StateCalls:
         if self._restored.setdefault(trainer, incarnation) != incarnation:
             return no_state()
         return stored_page(self._resumed, message.header.state_page)
+
+
+def senders_of_states(calls: Iterable[WaitingCall], index: int, pservers: int) -> dict[int, int]:
+    """The processes that send their states to pserver `index`: incarnations by trainer."""
+    return {call.trainer: call.incarnation for call in calls if call.trainer % pservers == index}
 
 
 def sent_page(message: Message) -> SentPage:
@@ -55,7 +73,7 @@ def sent_page(message: Message) -> SentPage:
 def stored_page(resumed: SavedCut | None, asked: pb.StatePage) -> Message:
     """The reply to a READ_STATE: the page, or none if the cut has no such state."""
     found = resumed.state_page(asked.trainer, asked.page) if resumed is not None else None
-    trainers = resumed.trainers if resumed is not None else 0
+    trainers = resumed.states if resumed is not None else 0
     if found is None:
         return no_state(trainers)
     page, is_last = found

@@ -12,7 +12,14 @@ import pytest
 
 from psrt.core.errors import ConfigError, ErrorCode, JobError, PsrtError, UnavailableError
 from psrt.core.specs import Async, CommunicationMode, Geo, Sync, to_json
-from psrt.pserver.checkpoints import RecoveredPart, Settings, complete_cuts, find_cut, served_job
+from psrt.pserver.checkpoints import (
+    RecoveredPart,
+    SavedCut,
+    Settings,
+    complete_cuts,
+    find_cut,
+    served_job,
+)
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
@@ -32,17 +39,24 @@ AT_ONCE = RetryPolicy(initial_s=0.001, max_s=0.01, budget_s=0.1)
 class Job:
     """The only pserver of a job, and its trainers."""
 
-    def __init__(self, directory: Path, mode: CommunicationMode | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        mode: CommunicationMode | None = None,
+        resumed: SavedCut | None = None,
+    ) -> None:
         self.directory, self.mode, self.durability = LocalDirectory(directory), mode, ""
         self.resized: list[int] = []
-        self.service = self._made(None)
+        self.service = self._made(None, resumed)
 
     def serve(self, recovered: RecoveredPart) -> None:
         """Go on in another process, which begins with the number of trainers of the job's start."""
         self.service.stop()
         self.service = self._made(recovered)
 
-    def _made(self, recovered: RecoveredPart | None) -> PserverService:
+    def _made(
+        self, recovered: RecoveredPart | None, resumed: SavedCut | None = None
+    ) -> PserverService:
         return PserverService(
             stripes=1,
             wait_timeout_s=WAIT_S,
@@ -51,6 +65,7 @@ class Job:
             cuts=Settings(self.directory),
             on_resized=self.resized.append,
             recovered=recovered,
+            resumed=resumed,
         )
 
     def join(self, trainer: int, trainers: int, incarnation: int = 0) -> Client:
@@ -72,8 +87,10 @@ class Job:
 
 
 @contextmanager
-def job_in(directory: Path, mode: CommunicationMode | None = None) -> Iterator[Job]:
-    job = Job(directory, mode)
+def job_in(
+    directory: Path, mode: CommunicationMode | None = None, resumed: SavedCut | None = None
+) -> Iterator[Job]:
+    job = Job(directory, mode, resumed)
     try:
         yield job
     finally:

@@ -39,13 +39,15 @@ def test_modes_whose_state_is_on_pservers_may_follow_each_other(
     resuming(HERE, HERE, mode=former).check(job_of(mode, trainers=5))
 
 
-def test_retention_keeps_a_cut_from_which_late_trainers_of_geo_read_their_states() -> None:
+def test_retention_keeps_a_cut_that_late_trainers_of_geo_or_of_a_durable_job_need() -> None:
     settings, directory = Settings(LocalDirectory("/nowhere")), LocalDirectory("/nowhere")
-    with_states = SavedCut(directory, 7, {}, ({"files": [{"trainer": 1}]},), ())
-    without = SavedCut(directory, 7, {}, ({"files": [{"tables": []}]},), ())
+    with_states = Resuming(SavedCut(directory, 7, {}, ({"files": [{"trainer": 1}]},), ()))
+    without = Resuming(SavedCut(directory, 7, {}, ({"files": [{"tables": []}]},), ()))
 
-    assert Resuming(with_states).kept_by(settings).retention.in_use == 7
-    assert Resuming(without).kept_by(settings) == Resuming(None).kept_by(settings) == settings
+    assert with_states.kept_by(settings, is_durable=False).retention.in_use == 7
+    assert without.kept_by(settings, is_durable=True).retention.in_use == 7
+    assert without.kept_by(settings, is_durable=False) == settings
+    assert Resuming(None).kept_by(settings, is_durable=True) == settings
 
 
 def test_another_job_and_geo_are_refused_with_both_values() -> None:

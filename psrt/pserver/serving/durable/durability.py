@@ -32,8 +32,8 @@ class Durability:
 
     `is_asked` is True if the job of a trainer is durable by cuts. In one that `is_replicated` only
     what a backup has is: trainers never send again what a cut has. `on_hurry` is called when one
-    waits for its pushes to be durable. `began_at` is the cut at which the number of trainers has
-    changed last, 0 = none.
+    waits for its pushes to be durable. `began_at` is the cut that trainers begin with: at which
+    their number has changed last, or that the job has resumed; 0 = none.
     """
 
     def __init__(
