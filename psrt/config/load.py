@@ -109,8 +109,18 @@ def load(
 
 def cpu_num(environ: Mapping[str, str] | None = None) -> int:
     """Return the default number of replicas of a program: CPU_NUM, or 1."""
+    return _number_of("cpu_num", environ)
+
+
+def cpu_threads(environ: Mapping[str, str] | None = None) -> int:
+    """Return the number of BLAS threads of a program: PSRT_TRAINER_CPU_THREADS, or 1."""
+    return _number_of("cpu_threads", environ)
+
+
+def _number_of(name: str, environ: Mapping[str, str] | None) -> int:
+    """Return a setting of trainers, of a process that has no file of settings."""
     settings = settings_of("trainer", TrainerConfig)
-    setting = next(setting for setting in settings if setting.name == "cpu_num")
+    setting = next(setting for setting in settings if setting.name == name)
     return int(_choose(setting, TomlFile(), _variables(environ), {})[0])
 
 

@@ -12,8 +12,9 @@ reading order:
     layers           adapting (psrt's layers under Fluid's signatures) · layers · nets
     files            formats: PaddlePaddle's own files
     running          scopes, values, runs and saved files, in a sub-room; compiler · data_feeder
-                     parallel_executor · reader · executor · profiler · dygraph (refuses)
-    clusters         transpiler · communicator (refuses)
+                     feed_queue · reader · parallel_executor · executor · profiler
+                     log_helper · dygraph (refuses)
+    clusters         transpiler · communicator
     data and files   dataset · io · metrics · average · lod_tensor
     fleet            incubate · distributed
     other programs   paddle: psrt in PaddlePaddle's place · __main__
@@ -82,6 +83,7 @@ _LATER = {
     "ParallelExecutor": "parallel_executor",
     "Scope": "running",
     "LoDTensor": "running",
+    "LoDTensorArray": "running",
     "Tensor": "running",
     "create_lod_tensor": "running",
     "create_random_int_lodtensor": "running",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from psrt.core.errors import ProgramError
 from psrt.fluid.framework import FluidProgram, default_main_program
@@ -60,8 +60,15 @@ def set_gradient_clip(
         declared[name] = dataclasses.replace(declared.get(name, Param()), clip=clip)
 
 
+def append_gradient_clip_ops(
+    param_grads: Sequence[tuple[Variable, Variable]],
+) -> Sequence[tuple[Variable, Variable]]:
+    """Return the pairs: `apply_gradients` clips what `set_gradient_clip` has declared."""
+    return param_grads
+
+
 __all__ = ["GradientClipByGlobalNorm", "GradientClipByNorm", "GradientClipByValue"]
-__all__ += ["set_gradient_clip"]
+__all__ += ["append_gradient_clip_ops", "set_gradient_clip"]
 
 
 def __getattr__(name: str) -> object:

@@ -6,23 +6,14 @@ earlier. Its knobs are those of `TrainerRuntimeConfig`.
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Any
 
 from psrt.core.errors import ProgramError
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import missing
 from psrt.fluid.running import connected, disconnect, global_scope
+from psrt.fluid.transpiler import DistributedMode
 from psrt.partition.transpiler import TrainerProgram
-
-
-class DistributedMode(IntEnum):
-    """Modes of a job by Fluid's numbers; a program's own is that it was transpiled for."""
-
-    SYNC = 0
-    ASYNC = 1
-    HALF_ASYNC = 2
-    GEO = 3
 
 
 class FluidCommunicator:

@@ -25,6 +25,10 @@ class CompiledProgram:
         self._shared: CompiledProgram | None = None
         self.replicas = 0
 
+    @property
+    def _program(self) -> FluidProgram:
+        return self.program
+
     def with_data_parallel(
         self,
         loss_name: str | None = None,

@@ -8,11 +8,13 @@ from enum import IntEnum
 from types import SimpleNamespace
 from typing import Any
 
-from psrt.fluid.names import CPUPlace, CUDAPinnedPlace, CUDAPlace, flags, missing
+from psrt.core.errors import PsrtError
+from psrt.fluid.names import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, flags, missing
 
 _LATER = {
     "Dataset": ("dataset", "CoreDataset"),
     "LoDTensor": ("running", "LoDTensor"),
+    "LoDTensorArray": ("running", "LoDTensorArray"),
     "Scope": ("running", "FluidScope"),
     "Tensor": ("running", "LoDTensor"),
 }
@@ -29,6 +31,9 @@ _INSTEAD = {
 
 class EOFException(Exception):
     """Raised at the end of the data of a loader that feeds runs."""
+
+
+EnforceNotMet = PsrtError  # Fluid's error of C++ code: here any error that is raised on purpose
 
 
 class VarType(IntEnum):
@@ -79,12 +84,25 @@ def get_cuda_device_count() -> int:
     return 0
 
 
+def _set_eager_deletion_mode(threshold: float, fraction: float, use_gpu_buffer: bool) -> None:
+    """Without effect, as the memory of a step is reused in the next."""
+
+
+def _set_fuse_parameter_group_size(size: int) -> None:
+    """Without effect: gradients of a step are updated in groups of psrt's own choice."""
+
+
+def _set_fuse_parameter_memory_size(size: float) -> None:
+    """Without effect, see `_set_fuse_parameter_group_size`."""
+
+
 def globals() -> MutableMapping[str, Any]:
     """Return the flags of this process, `FLAGS_…`, which may be set; psrt reads none of them."""
     return flags.values
 
 
-__all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "EOFException", "VarDesc", "VarType"]
+__all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "EOFException", "EnforceNotMet"]
+__all__ += ["Place", "VarDesc", "VarType"]
 __all__ += ["get_cuda_device_count", "globals", "is_compiled_with_brpc", "is_compiled_with_cuda"]
 __all__ += ["is_compiled_with_dist", "is_compiled_with_mkldnn", *_LATER]
 

@@ -23,9 +23,11 @@ from psrt.fluid.running import (
     Fetch,
     FetchHandler,
     FluidScope,
+    LoDTensor,
     PeriodicReport,
     Run,
     TimedReport,
+    bound_blas,
     chosen,
     connected,
     disconnect,
@@ -61,6 +63,7 @@ class FluidExecutor:
     """Runs programs in the order of its calls; `place` is the CPU."""
 
     def __init__(self, place: CPUPlace | None = None) -> None:
+        bound_blas()
         self.place = place or CPUPlace()
         self._connected: list[FluidProgram] = []
 
@@ -183,6 +186,11 @@ def _recorded(run: Run, batch: Batch, names: Sequence[str], merged: bool) -> lis
 
 
 Executor = FluidExecutor  # its name in PaddlePaddle
+
+
+def _as_lodtensor(data: Any, place: CPUPlace) -> LoDTensor:
+    """Return an array as a tensor."""
+    return LoDTensor.of(data)
 
 
 def _begin(program: FluidProgram, scope: FluidScope) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from psrt.core.errors import ProgramError
 from psrt.core.hints import did_you_mean
+from psrt.core.types import Array
 from psrt.fluid.block import FluidBlock, FluidOperator
 from psrt.fluid.names import FluidParameter, Variable, unique_name, unwrapped
 from psrt.graph.builder import Builder
@@ -39,7 +40,8 @@ class FluidProgram:
     `rows_from` supplies rows of tables that are in no scope. `tensors` are names without a var of
     their own, of a dtype, which stand for the var that was assigned to them last. `serve_settings`
     are those of the pserver that it is. `guards` are the conditions of the branches that ops are
-    written into. `origin` is the program it was cloned from.
+    written into. `initial_arrays` are the first values of parameters that begin with an array.
+    `origin` is the program it was cloned from.
     """
 
     def __init__(self, graph: Graph | None = None) -> None:
@@ -56,6 +58,7 @@ class FluidProgram:
         self.rows_from: Any = None
         self.tensors: dict[str, str] = {}
         self.guards: list[Variable] = []
+        self.initial_arrays: dict[str, Array] = {}
         self._newest: dict[str, str] = {}
         self.serve_settings: dict[str, str] = {}
         self._variables: dict[str, Variable] = {}

@@ -1,21 +1,22 @@
 """Initializers of parameters by Fluid's names.
 
 Values are pure functions of (program seed, parameter name, element), so pservers and trainers agree
-without communication. An initializer's own `seed` raises `ProgramError`, except 0.
+without communication. With a `seed` of its own, an initializer draws from that alone.
 """
 
 from __future__ import annotations
 
-from psrt.core.errors import ProgramError
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from psrt.fluid.names import missing
+from psrt.fluid.param_attr import Given, NumpyArrayInitializer, Seeded
 from psrt.graph import initializer as _psrt
 from psrt.graph.initializer import AnyInitializer
 
 _INSTEAD = {
     "Bilinear": "psrt has no transposed convolution to start with it.",
     "BilinearInitializer": "psrt has no transposed convolution to start with it.",
-    "NumpyArrayInitializer": "Run the startup program, then put the array into the scope: "
-    "fluid.global_scope().find_var(name).get_tensor().set(array, place).",
 }
 
 
@@ -24,45 +25,47 @@ def Constant(value: float = 0.0, force_cpu: bool = False) -> AnyInitializer:
     return _psrt.Constant(float(value))
 
 
-def Uniform(low: float = -1.0, high: float = 1.0, seed: int = 0) -> AnyInitializer:
+def Uniform(low: float = -1.0, high: float = 1.0, seed: int = 0) -> Given:
     """Draw uniformly between `low` and `high`."""
-    _check_seed("Uniform", seed)
-    return _psrt.Uniform(float(low), float(high))
+    return _of(seed, _psrt.Uniform(float(low), float(high)))
 
 
-def Normal(loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> AnyInitializer:
+def Normal(loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> Given:
     """Draw from a normal distribution of mean `loc` and standard deviation `scale`."""
-    _check_seed("Normal", seed)
-    return _psrt.Normal(float(loc), float(scale))
+    return _of(seed, _psrt.Normal(float(loc), float(scale)))
 
 
-def TruncatedNormal(loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> AnyInitializer:
+def TruncatedNormal(loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> Given:
     """Draw from a normal distribution, truncated to 2 `scale` around `loc`."""
-    _check_seed("TruncatedNormal", seed)
-    return _psrt.TruncatedNormal(float(loc), float(scale))
+    return _of(seed, _psrt.TruncatedNormal(float(loc), float(scale)))
 
 
 def Xavier(
     uniform: bool = True, fan_in: int | None = None, fan_out: int | None = None, seed: int = 0
-) -> AnyInitializer:
+) -> Given:
     """Draw with variance 2 / (fan_in + fan_out) (Glorot & Bengio 2010)."""
-    _check_seed("Xavier", seed)
-    return _psrt.Xavier(uniform, fan_in or 0, fan_out or 0)
+    return _of(seed, _psrt.Xavier(uniform, fan_in or 0, fan_out or 0))
 
 
-def MSRA(uniform: bool = True, fan_in: int | None = None, seed: int = 0) -> AnyInitializer:
+def MSRA(uniform: bool = True, fan_in: int | None = None, seed: int = 0) -> Given:
     """Draw with variance 2 / fan_in (He et al. 2015)."""
-    _check_seed("MSRA", seed)
-    return _psrt.Msra(uniform, fan_in or 0)
+    return _of(seed, _psrt.Msra(uniform, fan_in or 0))
 
 
-def _check_seed(kind: str, seed: int) -> None:
-    if seed:
-        raise ProgramError(
-            f"initializer.{kind} was given the seed {seed}; psrt draws from the program's seed and "
-            "the parameter's name.",
-            hint="Leave seed out, and set random_seed of the program.",
-        )
+def _of(seed: int, initializer: AnyInitializer) -> Given:
+    """The initializer, with a seed of its own unless that is 0."""
+    return Seeded(initializer, int(seed)) if seed else initializer
+
+
+@contextmanager
+def init_on_cpu() -> Iterator[None]:
+    """Without effect: all values begin on the CPU."""
+    yield
+
+
+def force_init_on_cpu() -> bool:
+    """Return False, as outside of `init_on_cpu`."""
+    return False
 
 
 ConstantInitializer = Constant
@@ -75,6 +78,7 @@ MSRAInitializer = MSRA
 __all__ = ["MSRA", "Constant", "ConstantInitializer", "MSRAInitializer", "Normal"]
 __all__ += ["NormalInitializer", "TruncatedNormal", "TruncatedNormalInitializer", "Uniform"]
 __all__ += ["UniformInitializer", "Xavier", "XavierInitializer"]
+__all__ += ["NumpyArrayInitializer", "force_init_on_cpu", "init_on_cpu"]
 
 
 def __getattr__(name: str) -> object:

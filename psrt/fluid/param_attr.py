@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from psrt.core.errors import ProgramError
 from psrt.core.specs import Constant, Normal, Regularizer, TableOptions, TruncatedNormal, Uniform
@@ -16,6 +18,28 @@ __all__ = ["ParamAttr"]
 
 
 @dataclass(frozen=True)
+class Seeded:
+    """An initializer that draws from a seed of its own, not from the program's."""
+
+    initializer: AnyInitializer
+    seed: int
+
+
+class NumpyArrayInitializer:
+    """Set a parameter to an array of its shape, which the startup program puts into the scope.
+
+    A program of a cluster has none: its pservers compute initial values themselves.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.array = np.array(value, np.float32)
+
+
+Given: TypeAlias = AnyInitializer | Seeded | NumpyArrayInitializer
+"""An initializer in any form that users give."""
+
+
+@dataclass(frozen=True)
 class ParamAttr:
     """Name, initial values and training of one parameter; layers that name one parameter share it.
 
@@ -24,7 +48,7 @@ class ParamAttr:
     """
 
     name: str | None = None
-    initializer: AnyInitializer | None = None
+    initializer: Given | None = None
     learning_rate: float = 1.0
     regularizer: Regularizer | None = None
     trainable: bool = True
@@ -32,17 +56,27 @@ class ParamAttr:
     do_model_average: bool = False
     table: TableOptions | None = None
 
-    def param(self, default: AnyInitializer | None = None) -> Param:
+    def param(self, default: Given | None = None) -> Param:
         """Return psrt's declaration; `default` is the initializer where none was given."""
+        given = self.initializer or default
+        seed = given.seed if isinstance(given, Seeded) else None
+        if isinstance(given, Seeded):
+            given = given.initializer
+        if isinstance(given, NumpyArrayInitializer):
+            given = Constant(0.0)  # until the startup program has run
         return Param(
             self.name or "",
-            self.initializer or default,
+            given,
             self.trainable,
             None if self.learning_rate == 1.0 else float(self.learning_rate),
             self.regularizer,
             self.gradient_clip,
             table=self.table,
+            seed=seed,
         )
+
+
+_DRAWN = (Constant, Normal, TruncatedNormal, Uniform, Xavier, Msra)
 
 
 def attr_of(given: Any) -> ParamAttr | Literal[False]:
@@ -55,7 +89,7 @@ def attr_of(given: Any) -> ParamAttr | Literal[False]:
         return False
     if isinstance(given, str):
         return ParamAttr(name=given)
-    if isinstance(given, Constant | Normal | TruncatedNormal | Uniform | Xavier | Msra):
+    if isinstance(given, (*_DRAWN, Seeded, NumpyArrayInitializer)):
         return ParamAttr(initializer=given)
     if isinstance(given, L1Decay | L2Decay):
         return ParamAttr(regularizer=given)

@@ -19,6 +19,7 @@ from psrt.core.errors import DataError, ProgramError
 from psrt.data.python import Reader, batch, buffered
 from psrt.fluid.core import EOFException
 from psrt.fluid.data_feeder import DataFeeder
+from psrt.fluid.feed_queue import FeedQueue
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import CPUPlace, Variable
 from psrt.fluid.running import Batch, LoDTensor, feed_of, tensors_of
@@ -53,6 +54,7 @@ class GeneratorLoader:
         self._feeds: Callable[[], Iterator[Batch]] | None = None
         self._places = 1
         self._running: Generator[Batch, None, None] | None = None
+        self._queue: FeedQueue | None = None
         if not iterable:
             owner: Any = self._vars[0].program
             owner.origin.loaders.append(self)
@@ -63,9 +65,16 @@ class GeneratorLoader:
         return list(self._vars)
 
     @property
-    def queue(self) -> GeneratorLoader:
-        """The loader: it is its own queue of batches."""
-        return self
+    def iterable(self) -> bool:
+        """True for a loader that is iterated over, False for one that runs take batches from."""
+        return self._iterable
+
+    @property
+    def queue(self) -> FeedQueue:
+        """The queue that a program may push batches into itself, with no generator set."""
+        if self._queue is None:
+            self._queue = FeedQueue(self._capacity)
+        return self._queue
 
     def set_sample_generator(
         self, reader: Reader[Any], batch_size: int, drop_last: bool = True, places: Places = None
@@ -120,6 +129,8 @@ class GeneratorLoader:
         Raises `EOFException` from the end of the data until `reset`. Batches that do not fill a
         round of all replicas end the data with `drop_last`, and are a run of their own without.
         """
+        if self._running is None and self._queue is not None and self._feeds is None:
+            self._running = self._pushed(self._queue)
         if self._running is None:
             raise ProgramError(
                 f"The loader of {self._vars[0].name} is not started, and the run has no feed.",
@@ -142,6 +153,9 @@ class GeneratorLoader:
                 "The loader has no generator.", hint="Call one of its set_…_generator methods."
             )
         return buffered(self._feeds, self._capacity)()
+
+    def _pushed(self, queue: FeedQueue) -> Generator[Batch, None, None]:
+        yield from map(self._named, queue)
 
     def _named(self, given: Any) -> Batch:
         graph = self._vars[0].program.graph
@@ -167,6 +181,29 @@ class PyReader(GeneratorLoader):
     decorate_batch_generator = GeneratorLoader.set_batch_generator
     decorate_paddle_reader = GeneratorLoader.set_sample_list_generator
     decorate_tensor_provider = GeneratorLoader.set_batch_generator
+
+    @property
+    def thread(self) -> _Iteration:
+        """The iteration that is running, which `join` ends."""
+        return _Iteration(self)
+
+    @property
+    def _loader(self) -> PyReader:
+        return self
+
+    def _reset(self) -> None:
+        """Without effect: an iteration that is left ends by itself."""
+
+
+class _Iteration:
+    """The running iteration of a loader, as users of threads see it."""
+
+    def __init__(self, loader: GeneratorLoader) -> None:
+        self._of = loader
+
+    def join(self, timeout: float | None = None) -> None:
+        """End the iteration and its thread; `timeout` has no effect."""
+        self._of.reset()
 
 
 class DataLoader:

@@ -149,11 +149,13 @@ class Layer(ArgumentChecks):
         shared = known.initializer if known is not None else default
         shared_scale = known.rate_scale if known is not None else 1.0
         shared_options = known.options if known is not None else DEFAULT_OPTIONS
+        seed = seed_of(self.program.seed, declared.name or f"{self._seed_name}.{suffix}")
+        shared_seed = known.seed if known is not None else seed
         made = Parameter(
             name,
             shape,
             resolve(declared.initializer or shared, shape),
-            seed_of(self.program.seed, declared.name or f"{self._seed_name}.{suffix}"),
+            shared_seed if declared.seed is None else declared.seed,
             trainable=declared.trainable,
             rate_scale=shared_scale if declared.learning_rate is None else declared.learning_rate,
             options=declared.table or shared_options,

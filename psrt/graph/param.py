@@ -36,7 +36,8 @@ class Param(PlainFields):
     `learning_rate` multiplies the optimizer's: embeddings often learn best at a higher one.
     `regularizer` and `clip` override the optimizer's, and `optimizer` (one of `psrt.optimizer`)
     overrides its formula and rate. `table` holds options of a sparse parameter: `psrt.tables`.
-    Layers raise `ProgramError` for unusable fields.
+    `seed` is that of its initial values, by default one of the program's seed and its name. Layers
+    raise `ProgramError` for unusable fields.
     """
 
     name: str = ""
@@ -47,6 +48,7 @@ class Param(PlainFields):
     clip: Clip | None = None
     optimizer: Declared | None = None
     table: TableOptions | None = None
+    seed: int | None = None
 
 
 def param_problems(param: Any) -> Iterator[str]:
@@ -67,6 +69,8 @@ def param_problems(param: Any) -> Iterator[str]:
         yield from clip_problems(param.clip)
     if param.optimizer is not None and not _is_declared(param.optimizer):
         yield f"optimizer is {param.optimizer!r}, not one of psrt.optimizer"
+    if not isinstance(param.seed, int | None) or (param.seed or 0) < 0:
+        yield f"seed is {param.seed!r}, not a number from 0 on"
     if not isinstance(param.table, TableOptions | None):
         yield f"table is {param.table!r}, not a psrt.tables.TableOptions"
 

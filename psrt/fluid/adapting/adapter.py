@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from psrt.core.errors import ProgramError
 from psrt.fluid.adapting.declared import declared
-from psrt.fluid.adapting.targets import assign_to, in_rows
+from psrt.fluid.adapting.targets import assign_to, in_rows, with_dimensions
 from psrt.fluid.framework import default_main_program
 from psrt.fluid.names import dtype_name
 from psrt.fluid.param_attr import attr_of
@@ -22,6 +22,9 @@ from psrt.fluid.param_attr import attr_of
 Layer: TypeAlias = Callable[..., Any]
 
 _PARAM = {"param_attr": "param", "bias_attr": "bias", "attr": "param"}
+_BY_DIMENSION = frozenset(("expand", "slice", "split", "squeeze", "stack", "unsqueeze", "unstack"))
+"""Layers that count dimensions: a scalar has one, as users see it."""
+
 _NAME = Parameter("name", Parameter.POSITIONAL_OR_KEYWORD, default=None)
 
 
@@ -61,6 +64,8 @@ def adapted(name: str, signature: Signature, function: Layer) -> Layer:
         given = _translated(name, signature, bound.arguments, known)
         if not name.startswith("sequence_"):
             given = in_rows(given)
+        if name in _BY_DIMENSION:
+            given = {key: with_dimensions(value) for key, value in given.items()}
         made = default_main_program().call(function, layer_name=layer_name, **given)
         target = bound.arguments.get(target_name)
         return made if target is None else assign_to(target, made)

@@ -76,6 +76,15 @@ def in_rows(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _as_rows(value) for name, value in given.items()}
 
 
+def with_dimensions(value: Any) -> Any:
+    """Return scalars as users see them, of shape (1,), in lists, too; other values as they are."""
+    if isinstance(value, Variable) and value.var.shape == ():
+        return default_main_program().call(psrt_layers.reshape, value, (1,))
+    if isinstance(value, list | tuple):
+        return [with_dimensions(item) for item in value]
+    return value
+
+
 def _variables(value: Any) -> Iterator[Variable]:
     if isinstance(value, Variable):
         yield value
@@ -92,4 +101,4 @@ def _as_rows(value: Any) -> Any:
     return value
 
 
-__all__ = ["assign_to", "guarded", "in_rows", "plain_condition", "where"]
+__all__ = ["assign_to", "guarded", "in_rows", "plain_condition", "where", "with_dimensions"]

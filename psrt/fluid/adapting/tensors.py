@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from psrt.core.errors import ProgramError
-from psrt.fluid.adapting.targets import assign_to, in_rows
+from psrt.fluid.adapting.targets import assign_to, in_rows, with_dimensions
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import Variable, dtype_name, unique_name
 from psrt.graph import layers as psrt_layers
@@ -56,7 +56,7 @@ def concat(input: Any, axis: int = 0, name: str | None = None) -> Variable:
     Lists of one element an example are joined with rows of examples as these.
     """
     listed = [input] if isinstance(input, Variable) else list(input)
-    xs = in_rows({"input": listed})["input"]
+    xs = with_dimensions(in_rows({"input": listed})["input"])
     if len(xs) == 1:
         return _called(psrt_layers.assign, xs[0])
     made: Variable = default_main_program().call(

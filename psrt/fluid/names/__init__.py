@@ -18,6 +18,7 @@ from psrt.fluid.names.places import (
     CPUPlace,
     CUDAPinnedPlace,
     CUDAPlace,
+    Place,
     cpu_places,
     cuda_places,
     no_cuda,
@@ -25,6 +26,7 @@ from psrt.fluid.names.places import (
 from psrt.fluid.names.variable import FluidParameter, Variable, unwrapped
 
 __all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "FluidParameter", "Variable", "cpu_places"]
+__all__ += ["Place"]
 __all__ += [
     "RefusingFleet",
     "cuda_places",

@@ -27,7 +27,7 @@ EDGES = {
     "`While`, `while_loop`, arrays of tensors, beam search": """
         create_array array_write array_read array_length tensor_array_to_tensor beam_search
         beam_search_decode lod_rank_table max_sequence_len reorder_lod_tensor_by_rank
-        BasicDecoder BeamSearchDecoder dynamic_decode LoDTensorArray ParallelDo
+        BasicDecoder BeamSearchDecoder dynamic_decode ParallelDo
     """,
     "speech and tagging": """
         warpctc ctc_greedy_decoder edit_distance linear_chain_crf crf_decoding chunk_eval row_conv

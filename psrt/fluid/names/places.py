@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from psrt.config.load import cpu_num
 from psrt.core.errors import ConfigError
@@ -12,6 +12,36 @@ from psrt.core.errors import ConfigError
 @dataclass(frozen=True)
 class CPUPlace:
     """The processor of this host."""
+
+    def _type(self) -> int:
+        return 0
+
+    def _equals(self, other: Any) -> bool:
+        return isinstance(other, CPUPlace | FluidPlace)
+
+
+class FluidPlace:
+    """Any place, as `set_place` sets it: the CPU."""
+
+    def set_place(self, place: CPUPlace) -> None:
+        """Set the place; there is one."""
+
+    def is_cpu_place(self) -> bool:
+        """Return True."""
+        return True
+
+    def is_gpu_place(self) -> bool:
+        """Return False."""
+        return False
+
+    def _type(self) -> int:
+        return 0
+
+    def _equals(self, other: Any) -> bool:
+        return isinstance(other, CPUPlace | FluidPlace)
+
+
+Place = FluidPlace  # its name in PaddlePaddle
 
 
 def CUDAPlace(id: int = 0) -> NoReturn:
@@ -43,4 +73,4 @@ def no_cuda(name: str) -> ConfigError:
     )
 
 
-__all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "cpu_places", "cuda_places"]
+__all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "Place", "cpu_places", "cuda_places"]

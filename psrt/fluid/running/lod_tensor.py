@@ -15,6 +15,7 @@ import numpy as np
 from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
+from psrt.fluid.names import CPUPlace
 
 Lengths: TypeAlias = Sequence[Sequence[int]]
 
@@ -93,6 +94,9 @@ class LoDTensor:
         """Return whether it holds an array."""
         return self._held is not None
 
+    def _place(self) -> CPUPlace:
+        return CPUPlace()
+
     def _get_dims(self) -> list[int]:
         return self.shape()
 
@@ -104,6 +108,14 @@ class LoDTensor:
         if self._held is None:
             raise DataError("A LoDTensor was read before it was set.", hint="Call set(array).")
         return self._held
+
+
+class LoDTensorArray(list[LoDTensor]):
+    """A list of tensors, such as those of one batch."""
+
+    def append(self, tensor: Any) -> None:
+        """Add a tensor, or an array as one."""
+        super().append(LoDTensor.of(tensor))
 
 
 def create_lod_tensor(data: Any, recursive_seq_lens: Lengths, place: Any = None) -> LoDTensor:
@@ -140,4 +152,4 @@ def create_random_int_lodtensor(
     return create_lod_tensor(data, recursive_seq_lens, place)
 
 
-__all__ = ["LoDTensor", "create_lod_tensor", "create_random_int_lodtensor"]
+__all__ = ["LoDTensor", "LoDTensorArray", "create_lod_tensor", "create_random_int_lodtensor"]

@@ -7,10 +7,12 @@ optimizer state.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from psrt.core.errors import ProgramError
+from psrt.core.types import Array
 from psrt.executor.memory import initial_values
 from psrt.executor.parallel import ParallelExecutor
 from psrt.executor.profiling import Profiler
@@ -19,7 +21,7 @@ from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.running.scope import FluidScope
 from psrt.fluid.running.values import Batch, OnStep
-from psrt.graph.program import ROLES, Role
+from psrt.graph.program import ROLES, Parameter, Role
 from psrt.graph.program import Program as Graph
 
 
@@ -154,9 +156,22 @@ def initialise(startup: FluidProgram, scope: FluidScope) -> None:
         for name, parameter in program.graph.parameters.items():
             on_pservers = program.job is not None and parameter.sparse
             if not parameter.distributed and not on_pservers:
-                scope[name] = initial_values(parameter)
+                scope[name] = _first_values(program, parameter)
         scope.reset_state(program.graph)
         _forget(scope, program.graph)
+
+
+def _first_values(program: FluidProgram, parameter: Parameter) -> Array:
+    """The values of a parameter before training: an array of the program's, or drawn ones."""
+    array = program.initial_arrays.get(parameter.name)
+    if array is None:
+        return initial_values(parameter)
+    if array.size != math.prod(parameter.shape):
+        raise ProgramError(
+            f"{parameter.name} has shape {parameter.shape}, and its NumpyArrayInitializer an array "
+            f"of shape {array.shape}."
+        )
+    return array.reshape(parameter.shape).copy()
 
 
 def roles_of(graph: Graph) -> tuple[Role, ...]:

@@ -8,6 +8,7 @@ geo_sgd_transpiler     the one of mode Geo
 """
 
 from psrt.fluid.transpiler.distribute_transpiler import (
+    DistributedMode,
     DistributeTranspiler,
     DistributeTranspilerConfig,
     FluidTranspiler,
@@ -22,6 +23,7 @@ from psrt.fluid.transpiler.runtime_configs import (
     overridden,
 )
 
-__all__ = ["EFFECTS", "DistributeTranspiler", "DistributeTranspilerConfig", "FluidTranspiler"]
+__all__ = ["EFFECTS", "DistributeTranspiler", "DistributeTranspilerConfig", "DistributedMode"]
+__all__ += ["FluidTranspiler"]
 __all__ += ["GeoSgdTranspiler", "HashName", "PSDispatcher", "RoundRobin", "ServerRuntimeConfig"]
 __all__ += ["TrainerRuntimeConfig", "memory_optimize", "overridden", "release_memory"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import Any
 
 from psrt.config.group_roles import selected_device
@@ -19,6 +20,15 @@ from psrt.fluid.framework import FluidProgram, default_main_program, default_sta
 from psrt.fluid.transpiler.runtime_configs import ServerRuntimeConfig
 from psrt.partition import transpiler as _psrt
 from psrt.partition.transpiler_config import DistributeTranspilerConfig, mode_of
+
+
+class DistributedMode(IntEnum):
+    """Modes of a job by Fluid's numbers; a program's own is that it was transpiled for."""
+
+    SYNC = 0
+    ASYNC = 1
+    HALF_ASYNC = 2
+    GEO = 3
 
 
 class FluidTranspiler:
@@ -72,6 +82,7 @@ class FluidTranspiler:
                 f"trainers is {trainers!r}, which names endpoints as for collectives.",
                 hint='Give the number of trainers, or set mode = "collective" in the config.',
             )
+        check_initial_arrays(program)
         freeze_untrained(program)
         self._transpiler.transpile(program.graph, trainer_id, pservers, trainers, mode)
         self._take(program)
@@ -170,5 +181,16 @@ def freeze_untrained(program: FluidProgram) -> None:
                 records[name] = dataclasses.replace(parameter, trainable=False)
 
 
-__all__ = ["DistributeTranspiler", "DistributeTranspilerConfig", "FluidTranspiler"]
-__all__ += ["ServerRuntimeConfig"]
+def check_initial_arrays(program: FluidProgram) -> None:
+    """Raise `ProgramError` for a parameter that begins with an array: pservers have only specs."""
+    names = program.graph.parameters.keys() & program.initial_arrays
+    if names:
+        raise ProgramError(
+            f"{', '.join(sorted(names))} begins with an array, which pservers do not have: they "
+            "compute initial values from an initializer.",
+            hint="Train without pservers, or begin with a saved model: fleet.init_server(dir).",
+        )
+
+
+__all__ = ["DistributeTranspiler", "DistributeTranspilerConfig", "DistributedMode"]
+__all__ += ["FluidTranspiler", "ServerRuntimeConfig"]

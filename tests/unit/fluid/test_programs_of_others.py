@@ -254,3 +254,55 @@ def test_a_tensor_is_true_once_it_holds_an_array() -> None:
     assert scope.var(name).get_tensor()
     assert scope.var(name).get_tensor()._get_dims() == [2, 3]
     assert not fluid.LoDTensor()
+
+
+def test_losses_of_one_element_are_joined_and_stacked_as_arrays_of_one() -> None:
+    weight = layers.create_parameter([4], name="w")
+    squares = [layers.reduce_sum(layers.square(weight)), layers.reduce_sum(weight)]
+    joined, stacked = layers.concat(squares, axis=-1), layers.stack(squares)
+
+    assert (joined.shape, stacked.shape) == ((2,), (2, 1))
+    assert layers.unsqueeze(squares[0], [0]).shape == (1, 1)
+    exe = fluid.Executor(PLACE)
+    exe.run(fluid.default_startup_program())
+    both, columns, *parts = exe.run(fetch_list=[joined, stacked, *squares])
+    assert both.tolist() == columns[:, 0].tolist() == [part.item() for part in parts]
+
+
+def test_gradients_that_a_program_clips_itself_are_clipped_once() -> None:
+    def trained(by_hand: bool) -> Any:
+        with (
+            fluid.program_guard(fluid.Program(), fluid.Program()),
+            fluid.scope_guard(fluid.Scope()),
+            fluid.unique_name.guard(),
+        ):
+            loss = layers.mean(layers.fc(layers.data("x", [4]), 3))
+            clip, adam = fluid.clip.GradientClipByGlobalNorm(0.01), fluid.optimizer.SGD(1.0)
+            if by_hand:
+                pairs = fluid.backward.append_backward(loss)
+                fluid.clip.set_gradient_clip(clip)
+                adam.apply_gradients(fluid.clip.append_gradient_clip_ops(pairs))
+            else:
+                fluid.clip.set_gradient_clip(clip)
+                adam.minimize(loss)
+            exe = fluid.Executor(PLACE)
+            exe.run(fluid.default_startup_program())
+            exe.run(feed={"x": np.ones((2, 4), "float32")})
+            return np.array(fluid.global_scope().find_var("fc_0.b_0").get_tensor())
+
+    assert trained(by_hand=True).tolist() == trained(by_hand=False).tolist()
+    assert 0 < np.abs(trained(by_hand=True)).max() < 0.01
+
+
+def test_what_a_strategy_is_to_dump_is_kept_and_a_warning_tells_that_nothing_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (  # noqa: E501
+        StrategyFactory,
+    )
+
+    strategy = StrategyFactory.create_async_strategy()
+    strategy.set_debug_opt({"dump_fields": ["fc_0.tmp_0"]})
+
+    assert strategy.get_debug_opt() == {"dump_fields": ["fc_0.tmp_0"]}
+    assert "nothing is dumped (dump_fields)" in caplog.text

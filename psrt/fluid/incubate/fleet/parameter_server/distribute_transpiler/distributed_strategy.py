@@ -53,6 +53,7 @@ class TranspilerStrategy:
         self._build_strategy = BuildStrategy()
         if cpu_num() > 1:
             self._build_strategy.reduce_strategy = ReduceStrategy.Reduce
+        self._debug_opt: dict[str, Any] = {}
         self._force(log.debug)
 
     def mode(self) -> CommunicationMode:
@@ -114,6 +115,20 @@ class TranspilerStrategy:
 
     def set_build_strategy(self, config: BuildStrategy | Mapping[str, Any]) -> None:
         self._build_strategy = overridden(self._build_strategy, config)
+
+    def set_debug_opt(self, opt_info: Mapping[str, Any] | None) -> None:
+        """Keep what to dump of each batch, by Fluid's names; psrt dumps nothing, and logs so."""
+        self._debug_opt = dict(opt_info or {})
+        if self._debug_opt:
+            log.warning(
+                "%s: nothing is dumped (%s); fetch the vars instead.",
+                type(self).__name__,
+                ", ".join(self._debug_opt),
+            )
+
+    def get_debug_opt(self) -> dict[str, Any]:
+        """Return what `set_debug_opt` was given."""
+        return dict(self._debug_opt)
 
     def _force(self, log_line: Callable[..., None]) -> None:
         for name, value in self.flags.items():

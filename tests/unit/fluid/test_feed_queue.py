@@ -1,0 +1,117 @@
+"""Batches that a program's own threads push into a reader, and names that such programs use."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import psrt.fluid as fluid
+from psrt.core.errors import DeadlineError, PsrtError
+from psrt.fluid.executor import _as_lodtensor
+from psrt.fluid.feed_queue import FeedQueue
+
+BATCHES = [np.full((2, 3), number, np.float32) for number in range(5)]
+
+
+def reader_and_sum() -> tuple[Any, Any]:
+    reader = fluid.layers.py_reader(capacity=2, shapes=[(-1, 3)], dtypes=["float32"])
+    return reader, fluid.layers.reduce_sum(fluid.layers.read_file(reader))
+
+
+def pushed(batch: Any) -> fluid.LoDTensorArray:
+    tensors = fluid.LoDTensorArray()
+    tensors.append(_as_lodtensor(batch, fluid.CPUPlace()))
+    return tensors
+
+
+def push_all(queue: Any) -> None:
+    for batch in BATCHES:
+        queue.push(pushed(batch))
+    queue.close()
+
+
+def test_runs_take_batches_in_the_order_of_their_push_until_the_queue_is_closed() -> None:
+    reader, total = reader_and_sum()
+    exe, found = fluid.Executor(), list[float]()
+    exe.run(fluid.default_startup_program())
+    pusher = threading.Thread(target=push_all, args=(reader.queue,))
+    pusher.start()
+
+    found += [exe.run(fetch_list=[total])[0].item() for _ in BATCHES]
+    with pytest.raises(fluid.core.EOFException):
+        exe.run(fetch_list=[total])
+    pusher.join()
+
+    assert found == [batch.sum() for batch in BATCHES]
+
+
+def test_a_batch_is_pushed_between_runs_without_a_thread() -> None:
+    reader, total = reader_and_sum()
+    exe = fluid.Executor()
+
+    for batch in BATCHES:
+        assert reader.queue.push(pushed(batch))
+        assert exe.run(fetch_list=[total])[0].item() == batch.sum()
+
+
+def test_each_replica_takes_a_pushed_batch() -> None:
+    reader, total = reader_and_sum()
+    compiled = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(places=2)
+    exe = fluid.Executor()
+
+    for batch in BATCHES[:2]:
+        reader.queue.push(pushed(batch))
+    (parts,) = exe.run(compiled, fetch_list=[total], return_merged=False)
+
+    assert [part.item() for part in parts] == [batch.sum() for batch in BATCHES[:2]]
+    assert reader.queue.size() == 0
+
+
+def test_a_closed_queue_takes_no_batch_and_does_not_wait_for_room() -> None:
+    queue = FeedQueue(1)
+    assert queue.push(1)
+
+    queue.close()
+
+    assert (queue.push(2), queue.is_closed(), list(queue)) == (False, True, [1])
+
+
+def test_a_run_that_nobody_pushes_for_ends_with_an_error() -> None:
+    with pytest.raises(DeadlineError, match="nobody pushed"):
+        next(iter(FeedQueue(1, wait_timeout_s=0.01)))
+
+
+def test_a_generator_goes_before_the_queue_and_join_ends_its_iteration() -> None:
+    reader, total = reader_and_sum()
+    reader.decorate_batch_generator(lambda: ([batch] for batch in BATCHES))
+    queue, exe = reader.queue, fluid.Executor()
+
+    reader.start()
+    first = exe.run(fetch_list=[total])[0].item()
+    queue.close()
+    reader.thread.join()
+    reader.start()
+
+    assert [first, exe.run(fetch_list=[total])[0].item()] == [0.0, 0.0]
+    assert reader.iterable is False
+    reader.reset()
+
+
+def test_a_tensor_has_the_place_that_programs_compare_with_theirs() -> None:
+    place = fluid.core.Place()
+    place.set_place(fluid.CPUPlace())
+
+    assert _as_lodtensor(BATCHES[0], fluid.CPUPlace())._place()._equals(fluid.cpu_places(1)[0])
+    assert place._type() == fluid.CPUPlace()._type()
+
+
+def test_an_error_of_a_run_is_the_one_that_programs_of_fluid_expect() -> None:
+    x = fluid.layers.data("x", [3])
+    loss = fluid.layers.reduce_sum(x)
+
+    with pytest.raises(fluid.core.EnforceNotMet):
+        fluid.Executor().run(feed={"x": np.ones((2, 4), "float32")}, fetch_list=[loss])
+    assert fluid.core.EnforceNotMet is PsrtError
