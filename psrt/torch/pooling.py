@@ -69,7 +69,7 @@ def _is_plain(rows: torch.Tensor) -> bool:
 
 
 def _ends(positions: torch.Tensor, offsets: torch.Tensor | None, has_last: bool) -> I64 | None:
-    """The ends of bags, (bags + 1,) int64 from 0 on; None for what torch refuses or treats specially.
+    """The ends of bags, (bags + 1,) int64 from 0 on; None for what torch treats specially.
 
     Kernels trust it.
     """
