@@ -1,6 +1,9 @@
 """Tables of `psrt.torch` beside torch's own.
 
-The script runs
+In reading order:
 
-    loops  loops of torch over one network, whose table is psrt's or torch's own
+    loops     loops of torch in one process, whose table is psrt's or torch's own
+    sides     W1's network in loops of torch: ranks of psrt and of DDP
+    rpc_side  W1's network by a parameter server of torch.distributed.rpc
+    cluster   ranks and servers of every side as processes, one side after the other
 """

@@ -8,6 +8,7 @@
     table            the lookups of a step, whose rows are leaves
     session          the tables of a model and the connection to them
     connecting       local and connect
+    pooling          rows at positions, one by one or pooled, and their gradients
     modules          Embedding and EmbeddingBag
     jagged           several lists of ids, for collections
     embedding_collections  all features of a model in one pull

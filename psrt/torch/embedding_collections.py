@@ -11,8 +11,9 @@ import torch
 from psrt.core.errors import ProgramError
 from psrt.core.specs import DEFAULT_OPTIONS, Initializer, TableOptions
 from psrt.torch.jagged import Feature, features_of
-from psrt.torch.modules import AS_TORCH, TableModule, declared_table, pooled
+from psrt.torch.modules import AS_TORCH, TableModule, declared_table
 from psrt.torch.optim import ServerOptimizer
+from psrt.torch.pooling import gathered_rows, pooled_rows
 from psrt.torch.table import Lookup, Table, look_up_all
 
 
@@ -65,7 +66,7 @@ class EmbeddingCollection(TableModule):
     def _rows(
         self, config: Any, feature: Feature, positions: torch.Tensor, found: Lookup
     ) -> torch.Tensor:
-        return found.rows.index_select(0, positions)
+        return gathered_rows(found.rows, positions)
 
 
 class EmbeddingBagCollection(EmbeddingCollection):
@@ -77,8 +78,8 @@ class EmbeddingBagCollection(EmbeddingCollection):
     def _rows(
         self, config: Any, feature: Feature, positions: torch.Tensor, found: Lookup
     ) -> torch.Tensor:
-        at, weights = feature.offsets, feature.weights
-        return pooled(found, positions, at, config.pooling, weights, include_last_offset=True)
+        how = config.pooling, feature.weights, True, found.padding
+        return pooled_rows(found.rows, positions, feature.offsets, *how)
 
 
 def _joined(features: Sequence[Feature]) -> torch.Tensor:

@@ -11,15 +11,14 @@ from collections.abc import Callable
 from typing import Self
 
 import torch
-import torch.nn.functional as F
 
 from psrt.core.specs import DEFAULT_OPTIONS, Initializer, Normal, TableOptions
 from psrt.torch import optim
 from psrt.torch.declared import table_of
 from psrt.torch.optim import ServerOptimizer
+from psrt.torch.pooling import gathered_rows, pooled_rows
 from psrt.torch.session import current
-from psrt.torch.staging import on_device
-from psrt.torch.table import Lookup, Table
+from psrt.torch.table import Table
 
 AS_TORCH = Normal(0.0, 1.0)
 """First values of `torch.nn.Embedding`."""
@@ -79,7 +78,8 @@ class Embedding(TableModule):
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """Look up `ids`; raises `ProgramError` for ids that are no integers."""
         found = self.table.look_up(ids, self.training, self.rows_at(ids))
-        return found.rows.index_select(0, found.positions).view(*ids.shape, self.table.width)
+        rows = gathered_rows(found.rows, found.positions)
+        return rows.view(*ids.shape, self.table.width)
 
 
 class EmbeddingBag(TableModule):
@@ -113,30 +113,5 @@ class EmbeddingBag(TableModule):
         """Pool the rows of each bag; raises what `torch.nn.functional.embedding_bag` raises."""
         found = self.table.look_up(input, self.training, self.rows_at(input))
         positions = found.positions.view(input.shape)
-        last = self.include_last_offset
-        return pooled(found, positions, offsets, self.mode, per_sample_weights, last)
-
-
-def pooled(
-    found: Lookup,
-    positions: torch.Tensor,
-    offsets: torch.Tensor | None,
-    mode: str,
-    weights: torch.Tensor | None = None,
-    include_last_offset: bool = False,
-) -> torch.Tensor:
-    """Pool rows of `found` over bags of their `positions`: (batch, width)."""
-    if offsets is not None:
-        offsets = on_device(offsets, positions.device).to(positions.dtype)
-    if weights is not None:
-        weights = on_device(weights, positions.device)
-    bags: torch.Tensor = F.embedding_bag(
-        positions,
-        found.rows,
-        offsets,
-        mode=mode,
-        per_sample_weights=weights,
-        include_last_offset=include_last_offset,
-        padding_idx=found.padding,
-    )
-    return bags
+        how = self.mode, per_sample_weights, self.include_last_offset, found.padding
+        return pooled_rows(found.rows, positions, offsets, *how)
