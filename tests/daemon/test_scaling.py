@@ -30,7 +30,7 @@ ROWS = [6000, 4800, 4200]
 EXAMPLES, EPOCHS = sum(ROWS), 2
 LONG_S = 150.0
 ASKED = "asks for a cut from which the job goes on with"
-"""What the log of the first pserver says to a request."""
+"""Line of the first pserver's log about a request."""
 
 
 def scaled(directory: Path, endpoint: str, trainers: int) -> tuple[int, str]:
