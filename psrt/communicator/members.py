@@ -20,8 +20,8 @@ from psrt.rpc.methods import ENDS_EARLY, TRAINED
 class Members:
     """State of the job on a pserver: state and presence per trainer, and a count of updates.
 
-    `trained` are the trainers that have declared their last push. The job `ends_early` once trainer
-    0 has decided it.
+    `trained` are the trainers that have declared their last push. The job `ends_early` once one
+    of them has decided it: in a job file trainer 0.
     """
 
     states: Sequence[str]

@@ -48,6 +48,11 @@ def count(text: str, name: str) -> int:
     return int(number * _DECIMAL[unit])
 
 
+def counted(number: int, noun: str) -> str:
+    """A number and a noun, in the plural unless it is one: `1,024 files`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def format_bytes(size: float) -> str:
     """Format bytes as `3.2 GiB`."""
     return _format(size, 1024, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"))

@@ -13,6 +13,7 @@ from psrt.config.load import Loaded, environment, load_job
 from psrt.config.sections import JobConfig, LaunchConfig
 from psrt.core.clock import Clock, MonotonicClock
 from psrt.core.errors import ConfigError, PsrtError
+from psrt.core.quantities import counted
 from psrt.launch import report, run_directory
 from psrt.launch.cluster import Cluster, Say
 from psrt.launch.engines import TABLE, EngineKind
@@ -110,18 +111,20 @@ def _train(cluster: Cluster, plan: Plan, say: Say) -> None:
     if cluster.wait_open(config.ready_timeout_s):
         write_text(config.log_dir, PLAN, commands_text(plan, cluster.host_of))
         cluster.start(plan.pservers(cluster.host_of))
-        say(f"started {config.pservers} pservers; logs are in {config.log_dir}")
+        say(f"started {counted(config.pservers, 'pserver')}; logs are in {config.log_dir}")
     endpoints = cluster.wait_ready(config.ready_timeout_s)
     if endpoints:
         cluster.start(plan.trainers(endpoints))
         if plan.cut_s:
             cluster.follow_resizes(partial(plan.trainers, endpoints), config.trainers)
-        say(f"pservers serve on {', '.join(endpoints)}; started {config.trainers} trainers")
+        trainers = counted(config.trainers, "trainer")
+        say(f"pservers serve on {', '.join(endpoints)}; started {trainers}")
     cluster.wait_ended()
 
 
 def _train_group(cluster: Cluster, plan: Plan, say: Say) -> None:
     trainers = group_size(plan.config)
     cluster.start(group_commands(plan, free_ports(trainers)))
-    say(f"started {trainers} trainers without pservers; logs are in {plan.config.log_dir}")
+    started = counted(trainers, "trainer")
+    say(f"started {started} without pservers; logs are in {plan.config.log_dir}")
     cluster.wait_ended()

@@ -180,3 +180,28 @@ def test_stopping_early_needs_validation_data() -> None:
 def test_a_mode_without_pservers_is_refused_by_name() -> None:
     with pytest.raises(ConfigError, match="mode collective, which trains without pservers"):
         psrt.fit(model_of(), TRAIN, cluster="127.0.0.1:6170", mode="collective", say=silent)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_callback_of_one_trainer_ends_the_training_of_all(mode: str) -> None:
+    with live_pservers(1) as pservers:
+
+        def one(trainer: int) -> Fitted:
+            return psrt.fit(
+                model_of(),
+                {name: each[trainer::2] for name, each in TRAIN.items()},
+                epochs=500,
+                batch_size=375,
+                mode=mode,
+                cluster=[pservers[0].endpoint],
+                trainers=2,
+                trainer_id=trainer,
+                callbacks=[lambda epoch: trainer == 1 and epoch.epoch == 2],
+                say=silent,
+            )
+
+        with ThreadPoolExecutor(2) as trainers:
+            first, second = trainers.map(one, range(2))
+
+    assert len(second.history) == 2
+    assert len(first.history) < 500

@@ -9,6 +9,7 @@ import click
 from psrt.cli import results
 from psrt.cli.data.options import format_options
 from psrt.cli.progress import progress
+from psrt.core.quantities import counted
 from psrt.data.convert import file_parts
 from psrt.data.formats import Format
 from psrt.data.inspect import checking
@@ -67,11 +68,6 @@ def check(*, files: tuple[str, ...], format: Format) -> int:
         f"{found.files_with_errors} of {counted(len(paths), 'file')}"
     )
     return 1 if found.errors else 0
-
-
-def counted(number: int, noun: str) -> str:
-    """A number and a noun, in the plural unless it is one."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 COMMANDS = (split, check)

@@ -17,7 +17,7 @@ import numpy as np
 
 from psrt.core.errors import DataError, ErrorCode
 from psrt.core.specs import DenseTableSpec, SparseTableSpec, from_plain
-from psrt.core.types import F32, Array
+from psrt.core.types import F32, I64, Array
 from psrt.kernels.tables import rows as row_kernels
 from psrt.pserver.saved.row_parts import RowPart, SavedRows
 from psrt.storage.directory import Directory, contents
@@ -101,7 +101,7 @@ class ModelTable:
 
     def groups(self, first_shard: int, last_shard: int) -> Iterator[SavedRows]:
         """The rows of some virtual shards, page by page in no order."""
-        shards = self.spec.virtual_shards
+        shards, walked = self.spec.virtual_shards, list[I64]()
         bounds = np.array([0, first_shard, last_shard, shards], np.int64)
         for page in self._pages:
             ids = self._files.array(page["ids"], np.int64)
@@ -111,9 +111,19 @@ class ModelTable:
                 raise self._files.unreadable(page["rows"], why)
             order, counts = row_kernels.partition_ids(ids, bounds, shards)
             mine = order[counts[0] : counts[0] + counts[1]]
+            walked.append(ids[mine])
             if len(mine):
                 state = np.empty((len(mine), 0), np.float32)
                 yield SavedRows(RowPart(ids[mine], rows[mine], state))
+        self._check_distinct(walked)
+
+    def _check_distinct(self, walked: list[I64]) -> None:
+        """Raise `DataError` if an id came twice: its second row has replaced the first."""
+        ids = np.sort(np.concatenate([np.empty(0, np.int64), *walked]))
+        twice = ids[1:][ids[1:] == ids[:-1]]
+        if len(twice):
+            held = [p for p, found in zip(self._pages, walked, strict=True) if twice[0] in found]
+            raise self._files.unreadable(held[-1]["ids"], f"has id {twice[0]} a second time")
 
 
 class ModelDense:

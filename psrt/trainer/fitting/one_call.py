@@ -48,9 +48,10 @@ def fit(
     `cluster`, "host:port,host:port" or a list, training happens here. With it this process is
     trainer `trainer_id` of `trainers`, in the communication `mode`, on data of its own; trainer 0
     waits for the others at the end. `save` names a directory for the model. `say` gets a line for
-    each epoch, and each of `callbacks` its `EpochLosses`; the training of this process ends after
-    an epoch for which one returns True, as `psrt.stop_early` does. Raises `ConfigError` for an
-    unknown mode, and what training and callbacks raise.
+    each epoch, and each of `callbacks` its `EpochLosses`; training ends after an epoch for which
+    one returns True, as `psrt.stop_early` does. If that is so on one trainer of a cluster, each of
+    the others ends after the epoch it is in. Raises `ConfigError` for an unknown mode, and what
+    training and callbacks raise.
     """
     executor = _executor(model, mode, cluster, trainers, trainer_id)
     outputs, history = Outputs(model), list[EpochLosses]()
@@ -60,8 +61,7 @@ def fit(
             tested = None if valid is None else _tested(executor, outputs, valid, model, batch_size)
             history.append(EpochLosses(epoch, tally, tested))
             say(history[-1].text())
-            ends = [callback(history[-1]) is True for callback in callbacks]
-            if any(ends):
+            if _ends(executor, [callback(history[-1]) is True for callback in callbacks]):
                 break
         fitted = _ended(executor, model, history, trainer_id)
         if save:
@@ -104,6 +104,15 @@ def _trained(
         fetched = executor.run(feed, outputs.names)
         tally.update(outputs.read(fetched), _examples(feed))
     return tally
+
+
+def _ends(executor: AnyExecutor, wishes: Sequence[bool]) -> bool:
+    """Return True if a callback of this trainer, or one of another, has ended the training."""
+    if isinstance(executor, LocalExecutor):
+        return any(wishes)
+    if any(wishes):
+        executor.end_early()
+    return executor.ends_early()
 
 
 def _tested(

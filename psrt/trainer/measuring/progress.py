@@ -15,6 +15,7 @@ from typing import Any
 
 from psrt.core.clock import Clock
 from psrt.core.errors import DeadlineError
+from psrt.core.quantities import counted
 from psrt.data.sources import Place
 from psrt.trainer.inputs import Measured
 from psrt.trainer.measuring.done_share import as_duration
@@ -43,7 +44,7 @@ class Progress:
         self._epoch = 0
         self._epoch_tally, self._line_tally, self._newest = Tally(), Tally(), Tally()
         self._started_s = self._line_started_s = self._ended_s = clock.now()
-        self._is_stepping = False
+        self._is_stepping = self._is_complete = False
         self._place: tuple[int, Place | None] = 1, None
         self._first: float | None = None  # the share that was done when this process began
         self._share_at = share_at
@@ -83,10 +84,15 @@ class Progress:
         return f"epoch {self._epoch}/{self._epochs}, step {self.steps}, {self.examples:,} examples"
 
     def step(
-        self, epoch: int, examples: int, measured: Measured, place: Place | None = None
+        self,
+        epoch: int,
+        examples: int,
+        measured: Measured,
+        place: Place | None = None,
+        is_last: bool = False,
     ) -> None:
-        """Count a step on a batch that ended at `place` in the data."""
-        self._place = epoch, place
+        """Count a step on a batch that ended at `place` in the data; the data may end with it."""
+        self._place, self._is_complete = (epoch, place), is_last
         if self._first is None:
             self._first = self._share()
         if epoch != self._epoch:
@@ -99,8 +105,9 @@ class Progress:
         if self._ended_s - self._line_started_s >= self._every_s:
             self.line()
 
-    def skipped_step(self) -> None:
+    def skipped_step(self, is_last: bool = False) -> None:
         """Count a step that was left out: its loss or a gradient was not finite."""
+        self._is_complete = is_last
         self.skipped_steps += 1
         self._ended_s = self._clock.now()
 
@@ -127,7 +134,8 @@ class Progress:
         tally, seconds = self._line_tally, self._ended_s - self._line_started_s
         if not tally.examples:
             return
-        skipped = f"  {self.skipped_steps} steps left out" if self.skipped_steps else ""
+        left_out = self.skipped_steps
+        skipped = f"  {counted(left_out, 'step')} left out" if left_out else ""
         rate = tally.examples / max(seconds, 1e-9)
         self._write(
             f"epoch {self._epoch}/{self._epochs}  step {self.steps}  {self.examples:,} examples"
@@ -139,7 +147,12 @@ class Progress:
         self._record({"step": numbers.pop("steps"), **numbers, **values})
 
     def _share(self) -> float:
-        """The share of the whole training that is done, 0 = unknown."""
+        """The share of the whole training that is done, 0 = unknown.
+
+        Places are those of blocks of files, and short of the end after the last batch.
+        """
+        if self._is_complete:
+            return 1.0
         epoch, place = self._place
         return 0.0 if place is None else self._share_at(epoch, place)
 

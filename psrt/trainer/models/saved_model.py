@@ -17,7 +17,14 @@ from psrt.core.errors import ConfigError, DataError, ErrorCode
 from psrt.core.types import F32, I64, Array, Shape
 from psrt.graph.program import Program
 from psrt.kernels.tables import initialize
-from psrt.trainer.models.model_dir import MANIFEST, Manifest, digest, read_manifest, unreadable
+from psrt.trainer.models.model_dir import (
+    MANIFEST,
+    Manifest,
+    Page,
+    digest,
+    read_manifest,
+    unreadable,
+)
 from psrt.trainer.models.replacement import earlier_model, finish_earlier
 
 
@@ -177,11 +184,22 @@ class _Reader:
         for page, page_ids, page_rows in zip(pages, ids, rows, strict=True):
             self._check_shape(page.ids, page_ids, (page.count,))
             self._check_shape(page.rows, page_rows, (page.count, spec.width))
-        return self._tried(SavedTable(spec, list(zip(ids, rows, strict=True))))
+        table = SavedTable(spec, list(zip(ids, rows, strict=True)))
+        self._check_distinct(table, pages, ids)
+        return self._tried(table)
 
     def _check_shape(self, name: str, values: Array, expected: Shape) -> None:
         if values.shape != expected:
             raise unreadable(self._directory / name, f"is {values.shape}, expected {expected}")
+
+    def _check_distinct(
+        self, table: SavedTable, pages: Sequence[Page], ids: Sequence[Array]
+    ) -> None:
+        """Raise `DataError` if an id has two rows: one of them would be read by chance."""
+        twice = table.ids[1:][table.ids[1:] == table.ids[:-1]]
+        if len(twice):
+            held = [p for p, found in zip(pages, ids, strict=True) if (found == twice[0]).any()]
+            raise unreadable(self._directory / held[-1].ids, f"has id {twice[0]} a second time")
 
     def _tried(self, table: SavedTable) -> SavedTable:
         """Return a table whose spec can compute a row that is not saved."""

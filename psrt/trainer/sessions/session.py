@@ -167,11 +167,12 @@ class Session:
         def on_step(
             batch: PreparedBatch, following: PreparedBatch | None, fetched: list[Any]
         ) -> None:
+            is_last = following is None
             if fetched:
                 measured = outputs.read(fetched)
-                self._progress.step(batch.epoch, batch.examples, measured, batch.place)
+                self._progress.step(batch.epoch, batch.examples, measured, batch.place, is_last)
             else:
-                self._progress.skipped_step()
+                self._progress.skipped_step(is_last)
             self._recorder.trained(batch, following)
             self._validate(batch, following, ended)
 

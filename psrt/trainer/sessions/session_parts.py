@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from psrt.config.sections import TrainerConfig
+from psrt.core.quantities import counted
 from psrt.core.specs import Collective, Geo
 from psrt.executor.memory import Scope
 from psrt.partition.transpile import local_program, program_for
@@ -79,6 +80,8 @@ def print_job(job: Job, settings: TrainerConfig, say: Say) -> None:
     where = "trains here, without pservers"
     if not settings.local:
         where = f"trainer {settings.trainer_id} of {settings.trainers}, "
-        pservers = "no" if config.mode == "collective" else len(settings.endpoints)
-        where += f"{pservers} pservers, mode {config.mode}"
-    say(f"job {config.name}: {where}, batch {data.batch_size}, {data.epochs} epochs")
+        is_group = config.mode == "collective"
+        pservers = "no pservers" if is_group else counted(len(settings.endpoints), "pserver")
+        where += f"{pservers}, mode {config.mode}"
+    epochs = counted(data.epochs, "epoch")
+    say(f"job {config.name}: {where}, batch {data.batch_size}, {epochs}")

@@ -55,6 +55,14 @@ class ConnectedCalls(ABC):
         timeout_s = self._call_timeout_s if timeout_s is None else timeout_s
         self._settled().meet(name, timeout_s)
 
+    def end_early(self) -> None:
+        """Ask all trainers to end: `ends_early` is True for each of them from then on."""
+        self._settled().end_early()
+
+    def ends_early(self) -> bool:
+        """Return True once a trainer has called `end_early`; one call to a pserver."""
+        return self._settled().members().ends_early
+
     def exchange_records(self, scattering: Scattering, host: str = "") -> deque[Records]:
         """Shuffle records over all trainers; every trainer calls it between two steps.
 

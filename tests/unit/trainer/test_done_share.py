@@ -60,3 +60,30 @@ def test_a_line_has_the_percentage_and_the_time_that_is_left() -> None:
 )
 def test_a_duration_is_short(seconds: float, text: str) -> None:
     assert as_duration(seconds) == text
+
+
+def test_after_the_last_batch_all_is_done_though_its_block_is_not() -> None:
+    lines: list[str] = []
+    clock = ManualClock()
+    progress = Progress(1, 60.0, clock, lines.append, lambda epoch, place: place.next_file / 10)
+    progress.start()
+
+    for done in (2, 5):
+        clock.advance(10.0)
+        progress.step(1, 8, Measured(0.5), Place((), done), is_last=done == 5)
+    progress.end()
+
+    assert [line.rpartition("loss 0.5000")[2] for line in lines] == ["  100 %"]
+
+
+def test_all_is_done_if_the_last_step_was_left_out() -> None:
+    lines: list[str] = []
+    clock = ManualClock()
+    progress = Progress(1, 60.0, clock, lines.append, lambda epoch, place: 0.5)
+    progress.start()
+    clock.advance(10.0)
+    progress.step(1, 8, Measured(0.5), Place())
+    progress.skipped_step(is_last=True)
+    progress.end()
+
+    assert lines[0].endswith("  1 step left out  100 %")

@@ -19,6 +19,7 @@ import pytest
 
 import psrt
 from psrt.core.errors import PsrtError
+from psrt.pserver.saved import open_state
 from psrt.trainer.models.model_dir import digest
 from tests.support.click_model import batch, train
 
@@ -138,6 +139,20 @@ def test_any_edit_of_an_array_is_an_error_of_the_catalogue(model: Path) -> None:
         (model / name).write_bytes(old)
 
     assert failures == []
+
+
+def test_a_second_row_of_an_id_is_an_error_that_names_both(model: Path) -> None:
+    manifest = model / "manifest.json"
+    plain = json.loads(manifest.read_text())
+    ((table, pages),) = plain["sparse"].items()
+    ids = np.load(model / pages[0]["ids"])
+    manifest.write_text(json.dumps(changed(plain, ("sparse", table), [pages[0], pages[0]])))
+
+    with pytest.raises(PsrtError, match=rf"ids\.npy has id {ids.min()} a second time"):
+        psrt.load_inference_model(model)
+    saved = open_state(str(model)).sparse[table]
+    with pytest.raises(PsrtError, match=rf"ids\.npy has id {ids.min()} a second time"):
+        list(saved.groups(0, saved.spec.virtual_shards))
 
 
 def test_an_unedited_model_predicts(model: Path) -> None:
