@@ -5,6 +5,7 @@
     backends         the places of tables: this process, or pservers
     compiling        the border of torch.compile
     staging          copies between this host and a GPU
+    rows_ahead       rows that are read before their lookup
     table            the lookups of a step, whose rows are leaves
     session          the tables of a model and the connection to them
     connecting       local and connect
@@ -13,6 +14,9 @@
     jagged           several lists of ids, for collections
     embedding_collections  all features of a model in one pull
     table_optimizer  the torch.optim.Optimizer of tables
+    collate          ragged ids of a DataLoader as one batch
+    batch_ids        the ids that a model will look up in a batch
+    prefetch         batches and rows, read ahead in threads
 
 Needs the package torch (`psrt-cluster[torch]`; the wheel for CPUs is enough).
 """
@@ -23,6 +27,7 @@ required("torch", "torch", "psrt.torch")
 
 from psrt.core.specs import TableOptions  # noqa: E402
 from psrt.torch import optim  # noqa: E402
+from psrt.torch.collate import collate  # noqa: E402
 from psrt.torch.connecting import connect, local  # noqa: E402
 from psrt.torch.embedding_collections import (  # noqa: E402
     EmbeddingBagCollection,
@@ -32,9 +37,10 @@ from psrt.torch.embedding_collections import (  # noqa: E402
 )
 from psrt.torch.jagged import Jagged  # noqa: E402
 from psrt.torch.modules import Embedding, EmbeddingBag  # noqa: E402
+from psrt.torch.prefetch import Prefetch  # noqa: E402
 from psrt.torch.session import TableSession  # noqa: E402
 from psrt.torch.table_optimizer import TableOptimizer  # noqa: E402
 
 __all__ = ["Embedding", "EmbeddingBag", "EmbeddingBagCollection", "EmbeddingBagConfig"]
-__all__ += ["EmbeddingCollection", "EmbeddingConfig", "Jagged", "TableOptimizer", "TableSession"]
-__all__ += ["TableOptions", "connect", "local", "optim"]
+__all__ += ["EmbeddingCollection", "EmbeddingConfig", "Jagged", "Prefetch", "TableOptimizer"]
+__all__ += ["TableOptions", "TableSession", "collate", "connect", "local", "optim"]

@@ -44,6 +44,15 @@ class Backend(Protocol):
         """Rows (n, width) of the distinct ids (n,) of each table; changes nothing."""
         ...
 
+    @property
+    def brought(self) -> Mapping[str, F32]:
+        """Rows that came with the last push."""
+        ...
+
+    def expect(self, wanted: Mapping[str, I64]) -> None:
+        """Read rows of the distinct ids (n,) of each table right behind the next push."""
+        ...
+
     def push(self, gradients: Gradients, rates: Rates) -> Mapping[str, F32]:
         """Make one update with the learning rate of each table; returns newer dense parameters.
 
@@ -71,6 +80,8 @@ class LocalTables:
         self._tables = TableRegistry(stripes=1)
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._routed: dict[str, tuple[I64, RoutedIds]] = {}
+        self._expected: Mapping[str, I64] = {}
+        self.brought: Mapping[str, F32] = {}
 
     def open(self, declared: Declared) -> Mapping[str, F32]:
         plan = build_plan(declared, [_HERE], slice_var_up=False)
@@ -89,6 +100,9 @@ class LocalTables:
             found[name] = out
         return found
 
+    def expect(self, wanted: Mapping[str, I64]) -> None:
+        self._expected = wanted
+
     def push(self, gradients: Gradients, rates: Rates) -> Mapping[str, F32]:
         for name, gradient in gradients.items():
             if isinstance(gradient, SelectedRows):
@@ -97,6 +111,7 @@ class LocalTables:
                 self._tables.sparse(name).apply(routed, merged.values, rates[name])
             else:
                 self._tables.dense(name).apply(gradient.reshape(-1), rates[name])
+        self.brought = self.pull(self._expected)
         return self._dense() if gradients else {}
 
     def complete(self) -> None:
@@ -132,6 +147,7 @@ class ConnectedTables:
         self._endpoints, self.mode, self.trainers = endpoints, mode, trainers
         self._trainer_id, self._job_id, self._timeout_s = trainer_id, job_id, timeout_s
         self._cluster: ConnectedCluster | None = None
+        self.brought: Mapping[str, F32] = {}
 
     def open(self, declared: Declared) -> Mapping[str, F32]:
         jit.warm_up(("trainer",))
@@ -144,10 +160,16 @@ class ConnectedTables:
     def pull(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
         return self._opened.communicator.pull_rows(wanted)
 
+    def expect(self, wanted: Mapping[str, I64]) -> None:
+        if wanted:
+            self._opened.communicator.begin(wanted)
+
     def push(self, gradients: Gradients, rates: Rates) -> Mapping[str, F32]:
         communicator = self._opened.communicator
         communicator.use_rates(rates)
-        return communicator.finish(gradients).dense
+        pulled = communicator.finish(gradients)
+        self.brought = pulled.rows
+        return pulled.dense
 
     def complete(self) -> None:
         self._opened.communicator.stop(self._timeout_s)

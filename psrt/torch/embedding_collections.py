@@ -63,6 +63,12 @@ class EmbeddingCollection(TableModule):
             for name, feature, positions in _of_features(config, part, found)
         }
 
+    def asked(self, features: Any) -> list[tuple[Table, torch.Tensor]]:
+        """The ids that `forward` looks up in each table."""
+        given = features_of(features)
+        parts = [[_of(given, name) for name in config.features] for config in self.configs]
+        return [(table, _joined(part)) for table, part in zip(self.tables, parts, strict=True)]
+
     def _rows(
         self, config: Any, feature: Feature, positions: torch.Tensor, found: Lookup
     ) -> torch.Tensor:

@@ -19,6 +19,7 @@ from psrt.core.specs import Sync
 from psrt.core.types import F32, I64
 from psrt.torch.backends import Backend, Rates
 from psrt.torch.declared import DeclaredParameter
+from psrt.torch.rows_ahead import RowsAhead
 from psrt.torch.table import Table
 
 MAX_LOOKUPS = 64
@@ -36,6 +37,7 @@ class TableSession:
         self.backend, self.seed, self.max_lookups = backend, seed, max_lookups
         self.tables: dict[str, Table] = {}
         self.dense: Mapping[str, F32] = {}
+        self.ahead = RowsAhead()
         self._declared: dict[str, DeclaredParameter] = {}
         self._is_open = self._ended = False
         self._pid = os.getpid()
@@ -70,12 +72,23 @@ class TableSession:
     def pull(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
         """Rows (n, width) float32 of the distinct ids (n,) int64 of each table; changes nothing."""
         self.open()
-        return self.backend.pull(wanted)
+        found = self.ahead.find(wanted)
+        rest = {name: ids for name, ids in wanted.items() if name not in found}
+        return found | self.pull_now(rest) if rest else found
+
+    def pull_now(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
+        """`pull` without rows that were read ahead; another thread may call it once opened."""
+        self._check()
+        with self.ahead.calls:
+            return self.backend.pull(wanted)
 
     def push(self, gradients: Gradients, rates: Rates) -> None:
         """Make one update; raises errors of earlier pushes, too."""
         self.open()
-        self.dense = self.backend.push(gradients, rates) or self.dense
+        with self.ahead.calls:
+            self.backend.expect(self.ahead.before_push())
+            self.dense = self.backend.push(gradients, rates) or self.dense
+        self.ahead.arrived(self.backend.brought)
 
     def skip(self) -> None:
         """Take part in a step without gradients, so that no other trainer waits for this one."""

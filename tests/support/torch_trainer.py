@@ -46,7 +46,10 @@ def main(endpoints: str, optimizer: str, output: str, batches: str) -> None:
         first["bias"] = dense.bias.detach().numpy().copy()
         step_dense = torch.optim.SGD(ddp.parameters(), 0.1)
         tables = pt.TableOptimizer(bags)
-        for number, shares in enumerate(torch.from_numpy(np.load(batches))):
+        given = torch.from_numpy(np.load(batches))
+        if rank == 0:  # with rows ahead, and the other one without
+            given = pt.Prefetch(given, bags, ids=lambda shares: dict.fromkeys(bags, shares[rank]))
+        for number, shares in enumerate(given):
             loss = ddp(sum(bag(shares[rank]) for bag in bags.values())).sigmoid().mean() * 10
             loss.backward()
             if number == SKIPPED:  # no step on any rank: nothing changes, and nobody waits

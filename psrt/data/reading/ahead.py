@@ -62,6 +62,11 @@ class Ahead(Generic[Item]):
             raise StopIteration
         return item[0]
 
+    @property
+    def has_item(self) -> bool:
+        """True if `next` returns an item at once."""
+        return self._items.has_item
+
     def close(self) -> None:
         """Stop the thread and drop the items not consumed yet; idempotent."""
         if not self._closed:

@@ -88,6 +88,11 @@ class BoundedQueue(Generic[_T]):
                 self._has_room.notify_all()
             return item
 
+    @property
+    def has_item(self) -> bool:
+        """True if `get` returns an item at once."""
+        return bool(self._items)
+
     def close(self) -> None:
         """Drop the items queued and release producers and consumer."""
         with self._has_news:
