@@ -115,6 +115,23 @@ def test_the_training_thread_does_not_wait_for_the_device(no_waits: None) -> Non
     assert all(loss.isfinite() for loss in losses)
 
 
+def test_rows_that_were_read_ahead_change_nothing_and_make_nobody_wait(no_waits: None) -> None:
+    device = torch.device("cuda")
+    with pt.local(seed=3) as session:
+        model = Ranker().to(device)
+        given = batches()
+        train(model, device, given[:2])
+        read = pt.Prefetch(given[2:], model, ids=lambda batch: {**batch[0], "words": batch[1]})
+        torch.cuda.set_sync_debug_mode("error")
+        train(model, device, read)
+        torch.cuda.set_sync_debug_mode("default")
+        found = result(session, model)
+
+    assert read.lookups_ahead > 0
+    for name, values in trained_on("cpu").items():
+        np.testing.assert_allclose(found[name], values, atol=1e-5, err_msg=name)
+
+
 def test_copies_use_pinned_memory_and_come_back_whole() -> None:
     device = torch.device("cuda", torch.cuda.current_device())
     values = torch.randn(1000, 16)
