@@ -92,6 +92,8 @@ class FluidExecutor:
         if part is program and not part.graph.ops:
             _begin(part, scope)
             return []
+        if isinstance(program, CompiledProgram) and program.is_dry:
+            return []
         replicas = program.replicas if isinstance(program, CompiledProgram) else 1
         batch = next_feed(part, replicas) if feed is None else feed_of(feed, part.graph)
         names = names_of(fetch_list, part.current)
