@@ -28,6 +28,7 @@ In reading order:
     stress               many trainers, with every sum checked
     accuracy_by_mode     test AUC in every mode
     global_shuffle       records exchanged between trainers
+    torch_accuracy       test AUC of psrt.torch and of PyTorch (a folder)
     torch_agreement      four models in psrt and in PyTorch
     size_model           predictions of `psrt plan --size` against real processes (a folder)
     simulate_rounds      synchronous rounds, computed with queues

@@ -64,8 +64,9 @@ def connect(
         raise ConfigError(
             f"psrt.torch has no mode {mode!r}.", hint=f"Use one of {', '.join(served)}."
         )
-    settings = load(TrainerConfig, flags={"endpoints": None}).config
-    rank = rank_of(environment()) or Rank(settings.trainer_id, settings.trainers)
+    rank = rank_of(environment())
+    settings = load(TrainerConfig, flags=rank._asdict() if rank else {}).config
+    rank = rank or Rank(settings.trainer_id, settings.trainers)
     backend = ConnectedTables(
         tuple(endpoints_of(endpoints if endpoints is not None else list(settings.endpoints))),
         chosen,
