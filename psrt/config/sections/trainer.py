@@ -91,6 +91,18 @@ class TrainerConfig:
         choices=("stop", "skip", "continue"),
     )
     save: str = setting("", "Directory to save the model to (written by trainer 0).")
+    save_every_steps: int = setting(
+        0,
+        "Steps of trainer 0 between two models that are saved while training goes on, to "
+        "DIR-step-N beside --save DIR; 0 = none.",
+        minimum=0,
+    )
+    save_every_epochs: int = setting(
+        0, "Epochs of trainer 0 between two such models; 0 = none.", minimum=0
+    )
+    save_total_limit: int = setting(
+        0, "Newest models to keep of those saved while training goes on; 0 = all.", minimum=0
+    )
     evaluate: str = setting("", "Saved model to test instead of training.")
     curves: str = setting(
         "", "JSON lines file for the course of the training: progress lines and validations."

@@ -39,11 +39,12 @@ from psrt.trainer.measuring import Curves, DoneShare, Progress, curves
 from psrt.trainer.observing import Watchers
 from psrt.trainer.sessions.conclusion import Conclusion
 from psrt.trainer.sessions.profiling import profiled, spanned
-from psrt.trainer.sessions.session_parts import Cluster, print_job
+from psrt.trainer.sessions.session_parts import Cluster, print_job, saver_of, saves_of
 from psrt.trainer.sessions.signals import Interrupted, StopSignals
 from psrt.trainer.sessions.step_values import StepValues
-from psrt.trainer.sessions.validation import looking_for_end, validator_for
+from psrt.trainer.sessions.validation import course_of, looking_for_end, validator_for
 from psrt.trainer.training import Say, SingleTrainer, TrainingRun
+from psrt.trainer.validating import Point
 
 log = logging.getLogger("psrt.trainer")
 
@@ -82,6 +83,10 @@ class Session:
         self._interruption = Interruption(settings)
         seen = self._progress, self._curves, self._interruption.saved
         self._validator = validator_for(settings, job, run, cluster, *seen, say)
+        if self._validator is not None:
+            self._recorder.validated = self._validator.course_at
+        saver = saver_of(settings, job, run, cluster, say)
+        self._saves = saves_of(settings, saver, self._progress, self._interruption.saved)
         self._ends_early = False
         self._joined = False
         self._leaving: Leaving | None = None
@@ -122,10 +127,16 @@ class Session:
         self._joined = True
         self._run.executor.begin_at(self._recorder.reached.steps)
         print_job(self._job, self._settings, self._say)
-        if self._validator is not None and self._recorder.reached.steps:
-            self._validator.go_on()
+        self._go_on_behind(self._recorder.reached)
         with profiled(self._settings, self._run, self._say):
             self._train(signals)
+
+    def _go_on_behind(self, reached: state.Reached) -> None:
+        if reached.steps and self._saves is not None:
+            self._saves.go_on(reached.steps)
+        if reached.steps and self._validator is not None:
+            here = reached.epoch, reached.steps, reached.begins_epoch, reached.validated
+            self._validator.go_on(Point(*here))
 
     def _resume(self, found: Beginning) -> Position:
         """Go on where the cut was that the pservers began with, if they did."""
@@ -174,17 +185,24 @@ class Session:
             else:
                 self._progress.skipped_step(is_last)
             self._recorder.trained(batch, following)
-            self._validate(batch, following, ended)
+            self._save_and_validate(batch, following, ended)
 
         prepared = spanned(source, run.profiler)
         leaving = Leaving(self._communicator, ended, self._cluster.hurry, self._say)
         self._leaving = leaving
+        self._end_if_decided(ended)
+        looking = looking_for_end(
+            self._settings, self._job, self._cluster, ended, self._recorder.reached.validated
+        )
         with (
             Ahead(prepared, batches.PREPARED_AHEAD) as ahead,
             leaving,
             signals.quietly(leaving.begin),
-            looking_for_end(self._settings, self._job, self._cluster, ended) as early_end,
+            looking as early_end,
         ):
+            if self._validator is None:
+                patience = self._job.config.validation.patience
+                self._recorder.validated = partial(course_of, early_end, patience)
             position = self._position_after
             run.run_from(ahead, outputs.names, on_step, self._begun, ended, position)
             self._progress.end()
@@ -194,14 +212,22 @@ class Session:
         if self._communicator.makes_cuts and has_trained:
             self._communicator.declare_trained()
 
-    def _validate(
+    def _save_and_validate(
         self, batch: PreparedBatch, following: PreparedBatch | None, ended: threading.Event
     ) -> None:
+        next_epoch = None if following is None else following.epoch
+        step = self._recorder.reached.steps
+        if self._saves is not None:
+            self._saves.after(batch.epoch, next_epoch, step)
         if self._validator is None:
             return
-        next_epoch = None if following is None else following.epoch
-        self._validator.after(batch.epoch, next_epoch, self._recorder.reached.steps)
-        if self._validator.has_ended:
+        has_validated = self._validator.after(batch.epoch, next_epoch, step)
+        if has_validated and next_epoch != batch.epoch:
+            self._recorder.write()  # the state of this point, now with its validation
+        self._end_if_decided(ended)
+
+    def _end_if_decided(self, ended: threading.Event) -> None:
+        if self._validator is not None and self._validator.has_ended:
             self._ends_early = True
             ended.set()
 
@@ -224,8 +250,8 @@ class Session:
         """Save and test on trainer 0; see `conclusion`."""
         if self._settings.trainer_id == 0:
             parts = self._settings, self._job, self._run, self._cluster, self._say
-            best = self._validator.best if self._validator is not None else None
-            self._results |= Conclusion(*parts, self._interruption.saved, best).save_and_test()
+            has_best = self._validator is not None and self._validator.has_kept
+            self._results |= Conclusion(*parts, self._interruption.saved, has_best).save_and_test()
 
     def leave(self, signal: int) -> None:
         """Complete; after a signal leave instead, with a short timeout and without raising."""
