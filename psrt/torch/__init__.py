@@ -5,6 +5,7 @@
     backends         the places of tables: this process, or pservers
     compiling        the border of torch.compile
     staging          copies between this host and a GPU
+    first_rows       tables that begin with given rows
     rows_ahead       rows that are read before their lookup
     table            the lookups of a step, whose rows are leaves
     session          the tables of a model and the connection to them
@@ -17,6 +18,10 @@
     collate          ragged ids of a DataLoader as one batch
     batch_ids        the ids that a model will look up in a batch
     prefetch         batches and rows, read ahead in threads
+    saved_tables     rows of tables as a saved model
+    from_torchrec    collections from those of TorchRec
+    plain_tables     tables of an exported model
+    export           models without psrt.torch tables
 
 Needs the package torch (`psrt-cluster[torch]`; the wheel for CPUs is enough).
 """
@@ -35,12 +40,16 @@ from psrt.torch.embedding_collections import (  # noqa: E402
     EmbeddingCollection,
     EmbeddingConfig,
 )
+from psrt.torch.export import export  # noqa: E402
+from psrt.torch.from_torchrec import from_torchrec  # noqa: E402
 from psrt.torch.jagged import Jagged  # noqa: E402
 from psrt.torch.modules import Embedding, EmbeddingBag  # noqa: E402
 from psrt.torch.prefetch import Prefetch  # noqa: E402
+from psrt.torch.saved_tables import save_tables  # noqa: E402
 from psrt.torch.session import TableSession  # noqa: E402
 from psrt.torch.table_optimizer import TableOptimizer  # noqa: E402
 
 __all__ = ["Embedding", "EmbeddingBag", "EmbeddingBagCollection", "EmbeddingBagConfig"]
 __all__ += ["EmbeddingCollection", "EmbeddingConfig", "Jagged", "Prefetch", "TableOptimizer"]
-__all__ += ["TableOptions", "TableSession", "collate", "connect", "local", "optim"]
+__all__ += ["TableOptions", "TableSession", "collate", "connect", "export"]
+__all__ += ["from_torchrec", "local", "optim", "save_tables"]

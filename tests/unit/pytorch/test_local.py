@@ -340,6 +340,16 @@ def test_the_optimizer_saves_its_numbers_and_no_rows(session):
     assert tables.param_groups[0]["lr"] == 0.25
 
 
+def test_a_model_may_call_its_own_modules_tables(session):
+    class Ranker(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tables = pt.EmbeddingBagCollection([pt.EmbeddingBagConfig("items", WIDTH)])
+            self.table = torch.nn.Linear(WIDTH, 1)
+
+    assert [group["name"] for group in pt.TableOptimizer(Ranker()).param_groups] == ["items"]
+
+
 def test_a_module_outside_of_a_session_is_refused():
     with pytest.raises(ConfigError, match="outside of a session"):
         pt.Embedding(4, "items")
