@@ -15,13 +15,8 @@
     jagged           several lists of ids, for collections
     embedding_collections  all features of a model in one pull
     table_optimizer  the torch.optim.Optimizer of tables
-    collate          ragged ids of a DataLoader as one batch
-    batch_ids        the ids that a model will look up in a batch
-    prefetch         batches and rows, read ahead in threads
-    saved_tables     rows of tables as a saved model
-    from_torchrec    collections from those of TorchRec
-    plain_tables     tables of an exported model
-    export           models without psrt.torch tables
+    reading          batches of a loader, read ahead with their rows (a sub-room)
+    moving           tables from elsewhere, and to elsewhere (a sub-room)
 
 Needs the package torch (`psrt-cluster[torch]`; the wheel for CPUs is enough).
 """
@@ -32,7 +27,6 @@ required("torch", "torch", "psrt.torch")
 
 from psrt.core.specs import TableOptions  # noqa: E402
 from psrt.torch import optim  # noqa: E402
-from psrt.torch.collate import collate  # noqa: E402
 from psrt.torch.connecting import connect, local  # noqa: E402
 from psrt.torch.embedding_collections import (  # noqa: E402
     EmbeddingBagCollection,
@@ -40,12 +34,10 @@ from psrt.torch.embedding_collections import (  # noqa: E402
     EmbeddingCollection,
     EmbeddingConfig,
 )
-from psrt.torch.export import export  # noqa: E402
-from psrt.torch.from_torchrec import from_torchrec  # noqa: E402
 from psrt.torch.jagged import Jagged  # noqa: E402
 from psrt.torch.modules import Embedding, EmbeddingBag  # noqa: E402
-from psrt.torch.prefetch import Prefetch  # noqa: E402
-from psrt.torch.saved_tables import save_tables  # noqa: E402
+from psrt.torch.moving import export, from_torchrec, save_tables  # noqa: E402
+from psrt.torch.reading import Prefetch, collate  # noqa: E402
 from psrt.torch.session import TableSession  # noqa: E402
 from psrt.torch.table_optimizer import TableOptimizer  # noqa: E402
 

@@ -14,8 +14,8 @@ from psrt.torch.embedding_collections import (
     EmbeddingCollection,
     EmbeddingConfig,
 )
+from psrt.torch.moving.saved_tables import weights_of
 from psrt.torch.optim import ServerOptimizer
-from psrt.torch.saved_tables import weights_of
 from psrt.torch.session import current
 
 _CONFIGS = "embedding_bag_configs", "embedding_configs"

@@ -16,7 +16,7 @@ from psrt.core.types import F32, I64
 from psrt.torch.embedding_collections import EmbeddingBagCollection, EmbeddingCollection
 from psrt.torch.first_rows import PAGE_ROWS
 from psrt.torch.modules import Embedding, EmbeddingBag
-from psrt.torch.plain_tables import PlainCollection, PlainTable, RowPositions
+from psrt.torch.moving.plain_tables import PlainCollection, PlainTable, RowPositions
 from psrt.torch.table import Table
 
 
