@@ -110,7 +110,8 @@ def _cluster(kind: EngineKind, plan: Plan, job: JobConfig, clock: Clock, say: Sa
     config, engine = plan.config, kind.make(plan, say)
     recoveries = config.recoveries if job.retained_bytes > 0 else 0
     stands_by = config.standby and engine.can_stand_by
-    supervisor = Supervisor(config.grace_s, plan.cut_s, recoveries, config.restarts, stands_by)
+    limits = config.grace_s, plan.cut_s, recoveries, config.restarts
+    supervisor = Supervisor(*limits, stands_by, plan.outlived_s)
     # With backups a pserver that is started again is empty: it becomes a backup itself.
     again = () if job.durability == "replica" else (RECOVER,)
     limit = kind.limit_signal if plan.cut_s else None

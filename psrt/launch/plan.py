@@ -73,8 +73,11 @@ class Plan:
     those of the launcher that processes on other hosts get as well. `files` go to hosts that do not
     share the job's directory, see `brought_files`; none = they do. Processes of another `run` are
     refused by pservers of this one. `cut_s` is the time that
-    pservers wait for a cut when they end, 0 = the job makes none.
+    pservers wait for a cut when they end, 0 = the job makes none. `outlived_s` is the longest time
+    that trainers may run on after a pserver has ended.
     """
+
+    outlived_s = 10.0
 
     def __init__(
         self,

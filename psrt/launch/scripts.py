@@ -8,6 +8,7 @@ script decides what it sends them.
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -34,7 +35,12 @@ _FOREIGN += ("warm_start", "warm_start_map", "warm_start_strict", "restarts", "b
 
 
 class ScriptPlan(Plan):
-    """The commands of a launch of a script with `arguments`."""
+    """The commands of a launch of a script with `arguments`.
+
+    Pservers end once all ranks have completed; a script may then evaluate and save for any time.
+    """
+
+    outlived_s = math.inf
 
     def __init__(
         self,

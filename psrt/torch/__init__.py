@@ -15,8 +15,8 @@
     jagged           several lists of ids, for collections
     embedding_collections  all features of a model in one pull
     table_optimizer  the torch.optim.Optimizer of tables
-    batches          batches of a loader, put together and read ahead
-    moving           models from TorchRec, to plain torch, and saved ones
+    reading          batches of a loader, read ahead with their rows (a sub-room)
+    moving           tables from elsewhere, and to elsewhere (a sub-room)
 
 Needs the package torch (`psrt-cluster[torch]`; the wheel for CPUs is enough).
 """
@@ -27,7 +27,6 @@ required("torch", "torch", "psrt.torch")
 
 from psrt.core.specs import TableOptions  # noqa: E402
 from psrt.torch import optim  # noqa: E402
-from psrt.torch.batches import Prefetch, collate  # noqa: E402
 from psrt.torch.connecting import connect, local  # noqa: E402
 from psrt.torch.embedding_collections import (  # noqa: E402
     EmbeddingBagCollection,
@@ -38,6 +37,7 @@ from psrt.torch.embedding_collections import (  # noqa: E402
 from psrt.torch.jagged import Jagged  # noqa: E402
 from psrt.torch.modules import Embedding, EmbeddingBag  # noqa: E402
 from psrt.torch.moving import export, from_torchrec, save_tables  # noqa: E402
+from psrt.torch.reading import Prefetch, collate  # noqa: E402
 from psrt.torch.session import TableSession  # noqa: E402
 from psrt.torch.table_optimizer import TableOptimizer  # noqa: E402
 

@@ -130,13 +130,18 @@ class TableSession:
         if not self._ended and os.getpid() == self._pid:
             self.backend.close()
         self._ended = True
+        if self in _CURRENT:
+            _CURRENT.remove(self)
 
-    def __enter__(self) -> Self:
+    def begin(self) -> Self:
+        """Enter without a block, as in a notebook, until `complete` or `close`."""
         _CURRENT.append(self)
         return self
 
+    def __enter__(self) -> Self:
+        return self.begin()
+
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        _CURRENT.remove(self)
         if error is None:
             self.complete()
         self.close()

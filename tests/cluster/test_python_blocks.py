@@ -30,6 +30,9 @@ BLOCK = re.compile(r"```python[^\n]*\n(.*?)```", re.S)
 ELSEWHERE = {
     "explanation/executor.md": "tests/unit/docs/test_executor_doc.py",
     "how-to/checkpoint-and-resume.md": "tests/cluster/test_executor_cuts.py",
+    "how-to/from-embedding-bag.md": "tests/unit/docs/test_moving_pages.py",
+    "how-to/from-persia.md": "tests/unit/docs/test_moving_pages.py",
+    "how-to/from-torchrec.md": "tests/unit/docs/test_moving_pages.py",
     "how-to/train-from-python.md": "tests/unit/docs/test_train_from_python_doc.py",
     "how-to/train-pytorch-models.md": "tests/unit/docs/test_train_pytorch_doc.py",
     "reference/fluid.md": "tests/unit/fluid/test_fluid_doc.py",

@@ -350,6 +350,15 @@ def test_a_model_may_call_its_own_modules_tables(session):
     assert [group["name"] for group in pt.TableOptimizer(Ranker()).param_groups] == ["items"]
 
 
+def test_a_session_begins_and_ends_without_a_block():
+    session = pt.local().begin()
+    pt.Embedding(4, "items")(torch.tensor([1]))
+    session.complete()
+
+    with pytest.raises(ConfigError, match="outside of a session"):
+        pt.Embedding(4, "items")
+
+
 def test_a_module_outside_of_a_session_is_refused():
     with pytest.raises(ConfigError, match="outside of a session"):
         pt.Embedding(4, "items")

@@ -23,7 +23,7 @@ from psrt.core.errors import ConfigError
 from psrt.core.specs import HalfAsync, Sync
 from psrt.core.types import F32, I64
 from psrt.data.reading import Ahead
-from psrt.torch.batches.batch_ids import BatchIds
+from psrt.torch.reading.batch_ids import BatchIds
 from psrt.torch.rows_ahead import BatchLookups, Rows, Wanted, joined
 from psrt.torch.session import TableSession
 from psrt.torch.table_optimizer import tables_of
