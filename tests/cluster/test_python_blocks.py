@@ -184,6 +184,24 @@ def _warm_start(folder: Path, patch: pytest.MonkeyPatch) -> None:
     assert names["transpiler"].get_trainer_program().plan.warm_start
 
 
+@runs("how-to/validate-and-stop-early.md")
+def _measures(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    (block,) = blocks("how-to/validate-and-stop-early.md")
+    names = run(block, {})
+    random = np.random.default_rng(1)
+    fed = {
+        "user": random.integers(0, 5, (90, 1)),
+        "weight": random.random((90, 1), np.float32),
+        "click": random.integers(0, 2, (90, 1)).astype(np.float32),
+        "x": random.normal(size=(90, 2)).astype(np.float32),
+    }
+
+    fitted = psrt.fit(names["model"], fed, fed, say=lambda line: None)
+
+    measured = fitted.history[-1].valid.metrics
+    assert list(measured) == ["gauc", "weighted_auc", "calibration"]
+
+
 @runs("reference/checkpoint-format.md")
 def _files(folder: Path, patch: pytest.MonkeyPatch) -> None:
     golden = Path(__file__).parents[1] / "golden" / "array_file_1.hex"

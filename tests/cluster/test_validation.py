@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from psrt.config.load import load_job
 from psrt.config.sections import JobConfig, TrainerConfig, ValidationConfig
-from psrt.core.errors import ConfigError, DataError
+from psrt.core.errors import ConfigError, DataError, ProgramError
 from psrt.kernels import jit
 from psrt.trainer.inputs.job import load_job as load_built
 from psrt.trainer.models.saved_model import SavedModel, load
@@ -233,3 +234,60 @@ def test_intervals_without_a_directory_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no directory to save to") as refused:
         command.train(TrainerConfig(local=True, save_every_steps=5), config, print)
     assert "DIR-step-N" in refused.value.hint
+
+
+CALLBACKS = """
+seen = []
+
+def remember(epoch):
+    seen.append((epoch.epoch, epoch.train.examples, epoch.valid and epoch.valid.examples))
+
+def until_the_second(epoch):
+    return epoch.epoch == 2
+
+def fails(epoch):
+    raise ValueError("of mine")
+"""
+
+
+def test_callbacks_of_a_job_file_get_each_epoch_and_end_the_training(tmp_path: Path) -> None:
+    config = job_of(tmp_path, ValidationConfig(), epochs=5)
+    (tmp_path / "calls_of_epochs.py").write_text(CALLBACKS)
+    names = "calls_of_epochs:remember", "calls_of_epochs:until_the_second"
+    said: list[str] = []
+
+    settings = TrainerConfig(local=True, callbacks=names)
+    assert command.train(settings, config, said.append) == 0
+
+    seen = sys.modules["calls_of_epochs"].seen
+    assert seen == [(1, 10 * BATCH, 200), (2, 10 * BATCH, 200)]
+    assert "ends early: callback until_the_second returned True after epoch 2" in said
+
+    with pytest.raises(ProgramError, match="callback fails of the job raised ValueError"):
+        command.train(TrainerConfig(local=True, callbacks=["calls_of_epochs:fails"]), config, print)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("nowhere_at_all:f", "cannot be imported"),
+        ("json:dumbs", "has no such function"),
+        ("json", "has no such function"),
+    ],
+)
+def test_callbacks_that_are_not_there_are_refused(tmp_path: Path, name: str, why: str) -> None:
+    config = job_of(tmp_path, ValidationConfig())
+
+    with pytest.raises(ConfigError, match=why) as refused:
+        command.train(TrainerConfig(local=True, callbacks=(name,)), config, print)
+    assert "module:function" in refused.value.hint or "dumps" in refused.value.hint
+
+
+def test_a_callback_ends_the_training_of_all_trainers(tmp_path: Path) -> None:
+    config = job_of(tmp_path, ValidationConfig(), epochs=400, trainers=2)
+    (tmp_path / "ends_at_once.py").write_text("def ends(epoch):\n    return True\n")
+
+    first, second = run_trainers(config, 2, callbacks=("ends_at_once:ends",))
+
+    assert first["epochs"] == 1
+    assert second["epochs"] < 400

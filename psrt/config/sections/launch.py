@@ -119,7 +119,9 @@ class LaunchConfig:
         minimum=0,
     )
     warm_start: str = setting(
-        "", "Source of first values in place of the job's: DIR or DIR#ID of cuts, or a saved model."
+        "",
+        "Source of first values in place of the job's: DIR or DIR#ID of cuts, or a saved model.",
+        alias="--load",
     )
     warm_start_map: str = setting("", "Rules of the warm start in place of the job's (TOML).")
     warm_start_strict: bool = setting(

@@ -10,6 +10,7 @@ finite_model     the check of parameters on their way into a saved model
 periodic         models saved at intervals while training goes on
 model_saver      a model as its cluster has it now, written to a directory
 prediction_text  predictions as lines of text
+measured_predictions  predictions against the labels of their files
 predict          `psrt predict`: data files in, a line per example out
 onnx_nodes       exporters of ops by family
 onnx_export      a saved model as one ONNX file
@@ -43,11 +44,5 @@ __all__ = [
 ]
 __all__ += ["export", "export_onnx", "inference", "predict", "writing"]
 __all__ += ["load_inference_model", "manifest_of", "save_inference_model"]
-__all__ += [
-    "Intervals",
-    "PeriodicSaves",
-    "Predictor",
-    "SavedModel",
-    "SavedTable",
-    "save_parameters",
-]
+__all__ += ["Intervals", "PeriodicSaves", "Predictor", "SavedModel", "SavedTable"]
+__all__ += ["save_parameters"]

@@ -37,6 +37,8 @@ from psrt.trainer.inputs import (
 )
 from psrt.trainer.measuring import Curves, DoneShare, Progress, curves
 from psrt.trainer.observing import Watchers
+from psrt.trainer.sessions.after_steps import AfterSteps
+from psrt.trainer.sessions.callbacks import callbacks_of
 from psrt.trainer.sessions.conclusion import Conclusion
 from psrt.trainer.sessions.profiling import profiled, spanned
 from psrt.trainer.sessions.session_parts import Cluster, print_job, saver_of, saves_of
@@ -44,7 +46,6 @@ from psrt.trainer.sessions.signals import Interrupted, StopSignals
 from psrt.trainer.sessions.step_values import StepValues
 from psrt.trainer.sessions.validation import course_of, looking_for_end, validator_for
 from psrt.trainer.training import Say, SingleTrainer, TrainingRun
-from psrt.trainer.validating import Point
 
 log = logging.getLogger("psrt.trainer")
 
@@ -71,7 +72,9 @@ class Session:
         self._files = batches.training_files(job, settings.trainer_id, settings.trainers)
         share = DoneShare(self._files, data.shuffle_seed, data.epochs)
         clock, every_s = MonotonicClock(), settings.log_every_s
-        self._curves = Curves(curves.sinks_of(settings.curves, settings.tensorboard), clock)
+        metrics = [*job.model.metrics, *job.model.measured]
+        sinks = curves.sinks_of(settings.curves, settings.tensorboard, metrics)
+        self._curves = Curves(sinks, clock)
         record = partial(self._curves.record, curves.TRAIN)
         self._progress = Progress(data.epochs, every_s, clock, say, share.at, record)
         self._outputs = Outputs(job.model)
@@ -86,7 +89,9 @@ class Session:
         if self._validator is not None:
             self._recorder.validated = self._validator.course_at
         saver = saver_of(settings, job, run, cluster, say)
-        self._saves = saves_of(settings, saver, self._progress, self._interruption.saved)
+        saves = saves_of(settings, saver, self._progress, self._interruption.saved)
+        callbacks = callbacks_of(settings, job, cluster.end_early, say)
+        self._after_steps = AfterSteps(saves, self._validator, callbacks, self._progress)
         self._ends_early = False
         self._joined = False
         self._leaving: Leaving | None = None
@@ -127,16 +132,9 @@ class Session:
         self._joined = True
         self._run.executor.begin_at(self._recorder.reached.steps)
         print_job(self._job, self._settings, self._say)
-        self._go_on_behind(self._recorder.reached)
+        self._after_steps.go_on(self._recorder.reached)
         with profiled(self._settings, self._run, self._say):
             self._train(signals)
-
-    def _go_on_behind(self, reached: state.Reached) -> None:
-        if reached.steps and self._saves is not None:
-            self._saves.go_on(reached.steps)
-        if reached.steps and self._validator is not None:
-            here = reached.epoch, reached.steps, reached.begins_epoch, reached.validated
-            self._validator.go_on(Point(*here))
 
     def _resume(self, found: Beginning) -> Position:
         """Go on where the cut was that the pservers began with, if they did."""
@@ -185,7 +183,7 @@ class Session:
             else:
                 self._progress.skipped_step(is_last)
             self._recorder.trained(batch, following)
-            self._save_and_validate(batch, following, ended)
+            self._between_steps(batch, following, ended)
 
         prepared = spanned(source, run.profiler)
         leaving = Leaving(self._communicator, ended, self._cluster.hurry, self._say)
@@ -212,22 +210,16 @@ class Session:
         if self._communicator.makes_cuts and has_trained:
             self._communicator.declare_trained()
 
-    def _save_and_validate(
+    def _between_steps(
         self, batch: PreparedBatch, following: PreparedBatch | None, ended: threading.Event
     ) -> None:
         next_epoch = None if following is None else following.epoch
-        step = self._recorder.reached.steps
-        if self._saves is not None:
-            self._saves.after(batch.epoch, next_epoch, step)
-        if self._validator is None:
-            return
-        has_validated = self._validator.after(batch.epoch, next_epoch, step)
-        if has_validated and next_epoch != batch.epoch:
+        if self._after_steps.after(batch.epoch, next_epoch, self._recorder.reached.steps):
             self._recorder.write()  # the state of this point, now with its validation
         self._end_if_decided(ended)
 
     def _end_if_decided(self, ended: threading.Event) -> None:
-        if self._validator is not None and self._validator.has_ended:
+        if self._after_steps.has_ended:
             self._ends_early = True
             ended.set()
 

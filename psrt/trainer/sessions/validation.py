@@ -99,7 +99,7 @@ def looking_for_end(
     course of that.
     """
     patience, former = job.config.validation.patience, Validated.of(validated)
-    looks = settings.trainer_id > 0 and patience > 0
+    looks = settings.trainer_id > 0 and (patience > 0 or bool(settings.callbacks))
     has_come = looks and former is not None and former.has_ended(patience)
     is_decided = partial(_ends_early, cluster)
     return EarlyEnd(is_decided, ended, CrashReport(), looks, has_come=has_come)

@@ -71,7 +71,12 @@ class Contest:
 
 def contest_of(config: ValidationConfig, model: Model) -> Contest:
     """The contest of a job; raises `ConfigError` for a metric that its model does not have."""
-    known = [LOSS, *([AUC] if model.prediction is not None else []), *model.metrics]
+    known = [
+        LOSS,
+        *([AUC] if model.prediction is not None else []),
+        *model.metrics,
+        *model.measured,
+    ]
     metric = config.metric or (AUC if AUC in known else LOSS)
     if metric not in known:
         raise ConfigError(

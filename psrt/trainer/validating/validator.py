@@ -104,23 +104,22 @@ class Validator:
             self.best = _entry(tested)
         self._say(f"goes on with the model in --save as the best one: {tested.text()}")
 
-    def after(self, epoch: int, following: int | None, step: int) -> bool:
-        """Validate after step number `step`, of `epoch`, if that is due, and return whether it was.
+    def after(self, epoch: int, following: int | None, step: int) -> Tally | None:
+        """Validate after step number `step`, of `epoch`; returns None if that is not due.
 
         `following` is the epoch of the next step, None = there is none.
         """
-        is_due = self._due.after(epoch, following)
-        if is_due:
-            with self._actions.pause():
-                self._validate(epoch, step, is_last=following is None)
-        return is_due
+        if not self._due.after(epoch, following):
+            return None
+        with self._actions.pause():
+            return self._validate(epoch, step, is_last=following is None)
 
     def course_at(self, step: int) -> dict[str, Any]:
         """The `Validated` at a step as JSON, empty if there was no validation; on any thread."""
         found = next((each for each in reversed(self._courses) if each.step <= step), None)
         return {} if found is None else found.plain()
 
-    def _validate(self, epoch: int, step: int, is_last: bool) -> None:
+    def _validate(self, epoch: int, step: int, is_last: bool) -> Tally:
         tested = self._actions.test()
         standing = self._contest.take(_values(tested))
         self.history.append(_entry(tested, epoch, step))
@@ -135,6 +134,7 @@ class Validator:
         self._courses.append(Validated(step, self._contest.waited, self.best))
         if standing.ends and not is_last:
             self._end()
+        return tested
 
     def _end(self) -> None:
         self.has_ended = True
