@@ -27,7 +27,7 @@ from psrt.trainer.models.inference import (
 )
 from psrt.trainer.models.model_dir import MANIFEST, Manifest
 from psrt.trainer.models.model_saver import ModelSaver
-from psrt.trainer.models.onnx_export import export_onnx
+from psrt.trainer.models.onnx_export import export_onnx, inputs_of
 from psrt.trainer.models.periodic import Intervals, PeriodicSaves
 from psrt.trainer.models.predict import check_target, writing
 from psrt.trainer.models.saved_model import SavedModel, SavedTable, check_fits, load
@@ -44,5 +44,5 @@ __all__ = [
 ]
 __all__ += ["export", "export_onnx", "inference", "predict", "writing"]
 __all__ += ["load_inference_model", "manifest_of", "save_inference_model"]
-__all__ += ["Intervals", "PeriodicSaves", "Predictor", "SavedModel", "SavedTable"]
+__all__ += ["Intervals", "PeriodicSaves", "Predictor", "SavedModel", "SavedTable", "inputs_of"]
 __all__ += ["save_parameters"]
