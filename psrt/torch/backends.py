@@ -52,7 +52,7 @@ class Backend(Protocol):
         ...
 
     def rows(self, table: str) -> Iterator[tuple[I64, F32]]:
-        """Pages of ids (n,) and rows (n, width): all rows that exist."""
+        """Pages of ids (n,) and rows (n, width): all rows that exist, with all own pushes."""
         ...
 
     @property
@@ -201,6 +201,7 @@ class ConnectedTables:
             )
 
     def rows(self, table: str) -> Iterator[tuple[I64, F32]]:
+        self._opened.communicator.flush(self._timeout_s)
         return self._opened.rows(table)
 
     def expect(self, wanted: Mapping[str, I64]) -> None:

@@ -85,7 +85,8 @@ class TableSession:
     def rows(self, table: str) -> Iterator[tuple[I64, F32]]:
         """Pages of ids (n,) and rows (n, width): all rows of a table that were ever updated."""
         self.open()
-        yield from self.backend.rows(table)
+        with self.ahead.calls:
+            return self.backend.rows(table)
 
     def begin_with(self, weights: Mapping[str, F32]) -> None:
         """Let tables begin with weights (n, width) for the ids 0 … n − 1; raises `ConfigError`
