@@ -27,7 +27,9 @@ In reading order:
     startup              time until a pserver is ready
     stress               many trainers, with every sum checked
     accuracy_by_mode     test AUC in every mode
+    resumed_accuracy     test AUC of a training that was stopped and resumed (a folder)
     global_shuffle       records exchanged between trainers
+    torch_accuracy       test AUC of psrt.torch and of PyTorch (a folder)
     torch_agreement      four models in psrt and in PyTorch
     size_model           predictions of `psrt plan --size` against real processes (a folder)
     simulate_rounds      synchronous rounds, computed with queues

@@ -11,14 +11,13 @@ all variants one after the other; figures are medians.
 
 cluster: W1's network by real processes, SGD, one thread each, one side after the other:
 
-    psrt_async, psrt_sync  tables on pservers, dense gradients by DDP over gloo
-    torch_rpc              a parameter server of torch.distributed.rpc, which updates on arrival
-    torch_ddp              DDP with EmbeddingBag(sparse=True)
-    graph_async            psrt without torch: W1 in mode async
+    ddp_async, ddp_sync  tables on pservers, dense gradients by DDP over gloo
+    torch_rpc            a parameter server of torch.distributed.rpc, updates on arrival
+    torch_ddp            DDP with EmbeddingBag(sparse=True)
+    graph_async          psrt without torch: W1 in mode async
 
-    examples_per_s     total of all ranks after 20 warm-up steps
-    loss_at_250_steps  mean training loss of steps 200 to 250
-    ratios             psrt.torch to the others
+    examples_per_s  total of all ranks after 20 warm-up steps
+    ratios          psrt.torch to the others
 
 `--transport` is how ranks reach pservers. `--rpc tcp` is what two machines use, `shm` what torch
 takes on one host by itself; DDP uses TCP.
@@ -61,7 +60,8 @@ def role(args: argparse.Namespace) -> harness.Figures:
         return rpc_side.worker(args.rank, *meeting, args.seconds)
     if args.side == "torch_ddp":
         return sides.ddp_rank(*places, args.seconds)
-    return sides.psrt_rank(*places, args.seconds, args.endpoints, cluster.MODES[args.side])
+    where = args.seconds, args.endpoints
+    return sides.psrt_rank(*places, *where, cluster.MODES[args.side])
 
 
 def parser_of() -> argparse.ArgumentParser:

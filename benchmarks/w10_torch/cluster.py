@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import sys
 
 from benchmarks.measuring import harness, onlooker
 
-MODES = {"psrt_async": "async", "psrt_sync": "sync"}
+MODES = {"ddp_async": "async", "ddp_sync": "sync"}
 SIDES = (*MODES, "torch_rpc", "torch_ddp", "graph_async")
-RATIOS = {
-    "async / torch_rpc": ("psrt_async", "torch_rpc"),
-    "async / torch_ddp": ("psrt_async", "torch_ddp"),
-    "sync / torch_ddp": ("psrt_sync", "torch_ddp"),
-    "async / graph": ("psrt_async", "graph_async"),
-}
+RATIOS = (
+    ("ddp_async", "torch_rpc"),
+    ("ddp_async", "torch_ddp"),
+    ("ddp_sync", "torch_ddp"),
+    ("ddp_async", "graph_async"),
+)
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
-    """Examples per second of all ranks by side, losses, and the ratios of psrt.torch to others."""
-    found = {side: _side(side, args) for side in args.sides}
-    rates = {side: figures["examples_per_s"] for side, figures in found.items()}
+    """Examples per second of all ranks by side, and the ratios of psrt.torch to others."""
+    rates = {}
+    for side in args.sides:
+        rates[side] = _side(side, args)
+        print(f"{side:<14}{rates[side]:>10.0f} examples/s", file=sys.stderr, flush=True)
     return {
         "examples_per_s": {side: round(rate) for side, rate in rates.items()},
-        "loss_at_250_steps": {side: each["loss_at_250_steps"] for side, each in found.items()},
         "ratios": {
-            name: round(rates[one] / rates[other], 3)
-            for name, (one, other) in RATIOS.items()
+            f"{one} / {other}": round(rates[one] / rates[other], 3)
+            for one, other in RATIOS
             if {one, other} <= rates.keys()
         },
     }
 
 
-def _side(side: str, args: argparse.Namespace) -> harness.Figures:
+def _side(side: str, args: argparse.Namespace) -> float:
     if side == "graph_async":
         return _graph(args)
     flags = [f"--seconds={args.seconds}", f"--ranks={args.ranks}", f"--pservers={args.pservers}"]
@@ -48,15 +49,12 @@ def _side(side: str, args: argparse.Namespace) -> harness.Figures:
         return _total(harness.together("w10_torch", [[*each, where] for each in ranks]))
 
 
-def _graph(args: argparse.Namespace) -> harness.Figures:
+def _graph(args: argparse.Namespace) -> float:
     """W1 by psrt's own executor."""
     flags = ["--mode=async", "--no-gemm", f"--seconds={args.seconds}"]
     flags += [f"--trainers={args.ranks}", f"--pservers={args.pservers}"]
-    return dict(harness.together("w1_ctr", [flags])[0])
+    return float(harness.together("w1_ctr", [flags])[0]["examples_per_s"])
 
 
-def _total(ranks: list[harness.Figures]) -> harness.Figures:
-    losses = [each["loss_at_250_steps"] for each in ranks]
-    loss: Any = None if None in losses else round(sum(losses) / len(losses), 4)
-    total = sum(each["examples_per_s"] for each in ranks)
-    return {"examples_per_s": total, "loss_at_250_steps": loss}
+def _total(ranks: list[harness.Figures]) -> float:
+    return float(sum(each["examples_per_s"] for each in ranks))

@@ -74,7 +74,7 @@ def worker(rank: int, servers: int, workers: int, at: str, carrier: str, seconds
             rpc.rpc_sync(f"server{number}", hold, (copies, servers))
     while not all(rpc.rpc_sync(f"server{number}", is_held) for number in range(servers)):
         pass
-    found = sides.trained(_step(layers, parts), rank, seconds, together=False)
+    found = sides.trained(_step(layers, parts), sides.batches_of(rank), seconds, together=False)
     rpc.shutdown()
     return found
 

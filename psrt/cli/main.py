@@ -52,7 +52,7 @@ SUBCOMMANDS = {
     "trainer": Subcommand(
         "psrt.cli.trainer", "trainer", "Run one trainer, of a job file or a script."
     ),
-    "launch": Subcommand("psrt.cli.launch", "launch", "Run a job on a cluster."),
+    "launch": Subcommand("psrt.cli.launch", "launch", "Run a job or a script on a cluster."),
     "plot": Subcommand(
         "psrt.cli.plot",
         "plot",

@@ -119,7 +119,11 @@ def _parameter(setting: Setting) -> Callable[[Command], Command]:
     metavar = "|".join(filter(None, setting.choices)) or _METAVARS[setting.type]
     completed = functools.partial(_completed, setting)
     return click.option(
-        setting.flag, setting.name, metavar=metavar, help=_help(setting), shell_complete=completed
+        *filter(None, (setting.flag, setting.alias)),
+        setting.name,
+        metavar=metavar,
+        help=_help(setting),
+        shell_complete=completed,
     )
 
 

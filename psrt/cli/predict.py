@@ -44,9 +44,11 @@ def predict(model: str, files: tuple[str, ...], **flags: Any) -> None:
 
     paths = prediction.data_files(files)
     with _progress(settings, paths) as advance:
-        count = prediction.predict(settings, model, paths, advance)
+        count, measures = prediction.predict(settings, model, paths, advance)
     if settings.out:
         click.echo(f"wrote {settings.out}: {count:,} examples", err=True)
+    if measures:
+        click.echo(f"measured  {count:,} examples  {measures}", err=True)
 
 
 def _progress(

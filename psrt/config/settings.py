@@ -35,12 +35,14 @@ def setting(
     role_variables: tuple[str, ...] = (),
     positional: str = "",
     credential: str = "",
+    alias: str = "",
 ) -> Any:
     """Declare a dataclass field that is also a flag, a TOML key and a variable.
 
     `role_variables` are names that other launchers export (Open MPI, Slurm, older `PADDLE_*`
     scripts). A `positional` setting is an argument of its command, shown by that text in the help,
-    and cannot be set in a TOML file. A path may be that of a `credential` of systemd.
+    and cannot be set in a TOML file. `alias` is a second flag, such as `--load`. A path may be that
+    of a `credential` of systemd.
     """
     metadata = {
         "help": help,
@@ -50,6 +52,7 @@ def setting(
         "role_variables": role_variables,
         "positional": positional,
         "credential": credential,
+        "alias": alias,
     }
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -69,6 +72,7 @@ class Setting:
     role_variables: tuple[str, ...] = ()
     positional: str = ""
     credential: str = ""
+    alias: str = ""
 
     @property
     def key(self) -> str:

@@ -58,7 +58,12 @@ class _Strategy(DeclaredAttributes):
         return strategy
 
     def __setattr__(self, name: str, value: Any) -> None:
+        name = _OTHER_NAMES.get(name, name)
         super().__setattr__(name, _fitting(name, value))
+
+
+_OTHER_NAMES = {"_dry_run": "dry_run"}
+"""Names of fields in PaddlePaddle → names here."""
 
 
 def _fitting(name: str, value: Any) -> Any:
@@ -102,17 +107,18 @@ class ExecutionStrategy(_Strategy):
     `num_iteration_per_drop_scope`: runs after which temporary memory is released; 0 = never.
     `num_iteration_per_run`: iterations of one `run` on its batch. `spin_s`: seconds for which an
     idle thread polls before it sleeps; more is faster on dedicated cores, 0 leaves cores to others.
+    `dry_run`: in `psrt.fluid`, runs compute nothing.
     """
 
     num_threads: int = 0
     num_iteration_per_drop_scope: int = 100
     num_iteration_per_run: int = 1
     spin_s: float = 0.002
+    dry_run: bool = False
     # no effect
     use_thread_barrier: bool = False
     allow_op_delay: bool = False
     use_experimental_executor: bool = True
-    dry_run: bool = False
 
 
 @dataclass

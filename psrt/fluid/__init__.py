@@ -41,6 +41,7 @@ from psrt.fluid import (
 )
 from psrt.fluid.adapting import input_data as data
 from psrt.fluid.adapting import lookup as embedding
+from psrt.fluid.adapting import one_hot_behind as one_hot
 from psrt.fluid.backward import gradients
 from psrt.fluid.core import is_compiled_with_cuda
 from psrt.fluid.framework import (
@@ -151,6 +152,7 @@ __all__ = [
     "is_compiled_with_cuda",
     "layers",
     "name_scope",
+    "one_hot",
     "optimizer",
     "program_guard",
     "regularizer",

@@ -26,6 +26,11 @@ class CompiledProgram:
         self.replicas = 0
 
     @property
+    def is_dry(self) -> bool:
+        """True if runs compute nothing: `ExecutionStrategy.dry_run`."""
+        return self._threading is not None and self._threading.dry_run
+
+    @property
     def _program(self) -> FluidProgram:
         return self.program
 

@@ -89,8 +89,10 @@ class FluidExecutor:
         """
         program, scope = program or default_main_program(), chosen(scope)
         part = program if isinstance(program, FluidProgram) else program.program
-        if part is program and not part.graph.ops:
+        if part is program and not part.graph.ops and not part.origin.loaders:
             _begin(part, scope)
+            return []
+        if isinstance(program, CompiledProgram) and program.is_dry:
             return []
         replicas = program.replicas if isinstance(program, CompiledProgram) else 1
         batch = next_feed(part, replicas) if feed is None else feed_of(feed, part.graph)

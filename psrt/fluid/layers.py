@@ -21,6 +21,7 @@ from psrt.fluid.adapting import (
     bare,
     branches,
     composed,
+    constants,
     learning_rates,
     loops,
     readers,
@@ -38,7 +39,16 @@ def _layers() -> dict[str, Layer]:
     for name in (ALIKE + OWN).split():
         found[name] = signature_like(getattr(psrt_layers, name))
     made = {name: adapted(name, like, getattr(psrt_layers, name)) for name, like in found.items()}
-    for room in (written_layers, tensors, branches, loops, composed, readers, learning_rates):
+    for room in (
+        written_layers,
+        tensors,
+        branches,
+        loops,
+        composed,
+        constants,
+        readers,
+        learning_rates,
+    ):
         made |= {name: getattr(room, name) for name in room.__all__}
     return dict(sorted(made.items()))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from psrt.core.errors import ProgramError
+from psrt.core.types import F32
 from psrt.graph.builder import current_builder
 from psrt.graph.declaration import Declaration
 from psrt.graph.names import user_line
@@ -21,6 +22,10 @@ class Model:
     `optimizer` minimizes `loss`, a scalar of shape (), and the program is verified. `prediction`
     (rows, 1) and `label` (rows, 1), given together or not at all, are what an AUC is computed from;
     `prediction_is` is "probability" or "logit". `metrics` are further scalars to report by name.
+    `group` (rows, 1), such as a user's id, makes `gauc`, the AUC within groups; `weight` (rows, 1)
+    float makes `weighted_auc`. `functions` are measures by name, each called with the predictions
+    (n,) and labels (n,) of all examples of a test, float32; it returns a number. They take a
+    prediction and a label.
     Raises `ProgramError` for a program that is not legal.
     """
 
@@ -30,6 +35,9 @@ class Model:
     optimizer: Declaration | None = None
     prediction_is: Literal["probability", "logit"] = "probability"
     metrics: Mapping[str, Var] = field(default_factory=dict)
+    group: Var | None = None
+    weight: Var | None = None
+    functions: Mapping[str, Callable[[F32, F32], float]] = field(default_factory=dict)
     program: Program = field(init=False)
 
     def __post_init__(self) -> None:
@@ -40,6 +48,7 @@ class Model:
                 hint="An AUC takes both; leave both out if there is none to compute.",
             )
         self._check_vars()
+        self._check_measures()
         if self.optimizer is not None:
             self._check_optimizer()
             self.optimizer.minimize(self.loss)
@@ -60,6 +69,36 @@ class Model:
                     f"psrt.Model at {user_line()}: {name} has shape {var.shape}, not ().",
                     hint="Reduce it with layers.mean; a metric is one number for a batch.",
                 )
+
+    def _check_measures(self) -> None:
+        given = {"group": self.group, "weight": self.weight}
+        for name, var in given.items():
+            if var is not None and (not isinstance(var, Var) or var.shape[1:] != (1,)):
+                raise ProgramError(
+                    f"psrt.Model at {user_line()} was given {var!r} as {name}.",
+                    hint=f'Give a var with one value an example: layers.data("{name}", (1,), …).',
+                )
+        measured = [*self.measured]
+        if measured and self.prediction is None:
+            raise ProgramError(
+                f"psrt.Model at {user_line()} is to measure {', '.join(measured)}, but has no "
+                "prediction.",
+                hint="Give it a prediction and a label.",
+            )
+        taken = {"loss", "auc", *self.metrics, "gauc", "weighted_auc"} & set(self.functions)
+        if taken or not all(map(callable, self.functions.values())):
+            raise ProgramError(
+                f"psrt.Model at {user_line()} was given functions={dict(self.functions)!r}: "
+                + (f"{', '.join(sorted(taken))} is taken." if taken else "one cannot be called."),
+                hint="Give functions of (predictions, labels) under names of their own.",
+            )
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """Names of what is measured beside loss, AUC and `metrics`."""
+        groups = ("gauc",) if self.group is not None else ()
+        weights = ("weighted_auc",) if self.weight is not None else ()
+        return (*groups, *weights, *self.functions)
 
     def _check_optimizer(self) -> None:
         if not isinstance(self.optimizer, Declaration):

@@ -2,6 +2,7 @@
 
 plan       command lines of pservers and trainers
 groups     the processes of a job without pservers
+scripts    the processes of a script
 own_flags  the flags of a launch, for another one
 plan_text  a plan as text, for people
 brought    files that go to hosts

@@ -45,7 +45,7 @@ def group_commands(plan: Plan, ports: Sequence[int]) -> list[Command]:
     endpoints = [f"{LOOPBACK}:{port}" for port in ports]
     devices = plan.config.selected_devices or [""] * len(ports)
     named = zip(plan.trainers([], len(ports)), endpoints, devices, strict=True)
-    return [_of_group(command, endpoints, own, device) for command, own, device in named]
+    return [_of_group(plan, command, endpoints, own, device) for command, own, device in named]
 
 
 def group_size(config: LaunchConfig) -> int:
@@ -68,10 +68,11 @@ def free_ports(count: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
-def _of_group(command: Command, endpoints: Sequence[str], own: str, device: str) -> Command:
-    *flags, job = command.arguments
-    flags += ["--trainer-endpoints", ",".join(endpoints)]
-    flags += ["--device", device] if device else []
+def _of_group(
+    plan: Plan, command: Command, endpoints: Sequence[str], own: str, device: str
+) -> Command:
+    *words, job = command.arguments
+    words += plan.group_flags(endpoints, device)
     variables = {
         "PADDLE_TRAINER_ID": str(command.child.index),
         "PADDLE_TRAINERS_NUM": str(len(endpoints)),
@@ -80,7 +81,7 @@ def _of_group(command: Command, endpoints: Sequence[str], own: str, device: str)
     }
     if device:
         variables["FLAGS_selected_gpus"] = device
-    return replace(command, arguments=(*flags, job), environ={**command.environ, **variables})
+    return replace(command, arguments=(*words, job), environ={**command.environ, **variables})
 
 
 __all__ = ["described", "free_ports", "group_commands", "group_size", "is_group"]

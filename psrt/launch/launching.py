@@ -19,8 +19,9 @@ from psrt.launch.cluster import Cluster, Say
 from psrt.launch.engines import TABLE, EngineKind
 from psrt.launch.groups import described, free_ports, group_commands, group_size, is_group
 from psrt.launch.outputs import check_report, make_directory, write_report, write_text
-from psrt.launch.plan import PSRT, RECOVER, Plan, check_restarts
+from psrt.launch.plan import PSRT, RECOVER, Plan, check_restarts, is_script
 from psrt.launch.plan_text import commands_text
+from psrt.launch.scripts import ScriptPlan, script_job
 from psrt.launch.supervise import Supervisor
 
 REPORT, PLAN = "report.json", "plan.txt"
@@ -33,15 +34,17 @@ def run(
     program: Sequence[str] = PSRT,
     clock: Clock | None = None,
     dry_run: bool = False,
+    arguments: Sequence[str] = (),
 ) -> int:
     """Run a job to its end; returns 0 for success, 128 + n if signal n ended it.
 
-    A `dry_run` says what would be started, and starts and writes nothing. Raises `JobError` when a
-    child failed, `DeadlineError` when the pservers did not get ready.
+    A script gets the `arguments`. A `dry_run` says what would be started, and starts and writes
+    nothing. Raises `JobError` when a child failed, `DeadlineError` when the pservers did not get
+    ready.
     """
     config, clock, kind = loaded.config, clock or MonotonicClock(), TABLE[loaded.config.on]
     # A mistake in the job raises here, not in the log of every child.
-    job = load_job(config.job).config
+    job = script_job(config) if is_script(config) else load_job(config.job).config
     check_restarts(config, job)
     has_group = is_group(config, job)
     directory_at = partial(run_directory.directory_for if dry_run else run_directory.make, config)
@@ -51,7 +54,7 @@ def run(
         check_report(config.report)
     directory = directory_at(job.name, datetime.now())
     loaded = replace(loaded, config=replace(config, log_dir=str(directory)))
-    plan = Plan(loaded, environment(), program, "" if dry_run else secrets.token_hex(8))
+    plan = _plan(loaded, program, arguments, "" if dry_run else secrets.token_hex(8))
     if dry_run:
         say(described(plan) if has_group else kind.describe(plan))
         return 0
@@ -59,6 +62,14 @@ def run(
         return code
     with run_directory.held(directory):
         return _run(plan, kind, job, clock, say, _train_group if has_group else _train)
+
+
+def _plan(
+    loaded: Loaded[LaunchConfig], program: Sequence[str], arguments: Sequence[str], run: str
+) -> Plan:
+    if is_script(loaded.config):
+        return ScriptPlan(loaded, environment(), arguments, program)
+    return Plan(loaded, environment(), program, run)
 
 
 def _run(
@@ -99,7 +110,8 @@ def _cluster(kind: EngineKind, plan: Plan, job: JobConfig, clock: Clock, say: Sa
     config, engine = plan.config, kind.make(plan, say)
     recoveries = config.recoveries if job.retained_bytes > 0 else 0
     stands_by = config.standby and engine.can_stand_by
-    supervisor = Supervisor(config.grace_s, plan.cut_s, recoveries, config.restarts, stands_by)
+    limits = config.grace_s, plan.cut_s, recoveries, config.restarts
+    supervisor = Supervisor(*limits, stands_by, plan.outlived_s)
     # With backups a pserver that is started again is empty: it becomes a backup itself.
     again = () if job.durability == "replica" else (RECOVER,)
     limit = kind.limit_signal if plan.cut_s else None

@@ -26,6 +26,9 @@ PSERVER = "pserver"
 TRAINER = "trainer"
 STANDBY = "standby"
 RECOVER = "--recover"
+SCRIPT = ".py"
+"""The suffix of a file that is launched as a script in place of a job."""
+
 PSRT = (sys.executable, "-m", "psrt")
 LOOPBACK = "127.0.0.1"
 _THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
@@ -70,8 +73,11 @@ class Plan:
     those of the launcher that processes on other hosts get as well. `files` go to hosts that do not
     share the job's directory, see `brought_files`; none = they do. Processes of another `run` are
     refused by pservers of this one. `cut_s` is the time that
-    pservers wait for a cut when they end, 0 = the job makes none.
+    pservers wait for a cut when they end, 0 = the job makes none. `outlived_s` is the longest time
+    that trainers may run on after a pserver has ended.
     """
+
+    outlived_s = 10.0
 
     def __init__(
         self,
@@ -109,9 +115,18 @@ class Plan:
         trainers = trainers or self.config.trainers
         return [self._trainer_of(index, trainers, endpoints) for index in range(trainers)]
 
+    def group_flags(self, endpoints: Sequence[str], device: str) -> list[str]:
+        """The flags of a trainer without pservers."""
+        met = ["--trainer-endpoints", ",".join(endpoints)]
+        return [*met, "--device", device] if device else met
+
+    def _job_flags(self) -> list[str]:
+        """The flags of a pserver for the settings of the job."""
+        return ["--config", self._job]
+
     def _pserver(self, child: ChildId, host: str) -> Command:
         ready = self._path(child, ".ready.json")
-        arguments = ["--config", self._job, "--host", host, "--port", "0"]
+        arguments = [*self._job_flags(), "--host", host, "--port", "0"]
         arguments += ["--num-gradient-servers", str(self.config.trainers)]
         if self.config.checkpoint_dir:
             arguments += ["--checkpoint-dir", self._here(self.config.checkpoint_dir)]
@@ -217,6 +232,15 @@ def take_over_line(command: Command) -> str:
     return json.dumps({"flags": flags, "log": str(command.log.resolve())}) + "\n"
 
 
+def is_script(config: LaunchConfig) -> bool:
+    return config.job.endswith(SCRIPT)
+
+
+def job_file(config: LaunchConfig) -> str:
+    """The file with settings of a launch; a script has none."""
+    return "" if is_script(config) else config.job
+
+
 def _trainer_settings(loaded: Loaded[LaunchConfig], environ: Mapping[str, str]) -> TrainerConfig:
     """The trainers' settings: those given to launch, else those of [trainer] in the job."""
     config = loaded.config
@@ -226,11 +250,11 @@ def _trainer_settings(loaded: Loaded[LaunchConfig], environ: Mapping[str, str]) 
         if loaded.origins[f"launch.{name}"] != DEFAULT
     }
     flags = {"trainers": config.trainers, "trainer_id": 0, **given}
-    return load(TrainerConfig, flags=flags, file=config.job, environ=environ).config
+    return load(TrainerConfig, flags=flags, file=job_file(config), environ=environ).config
 
 
 def _cut_s(config: LaunchConfig, environ: Mapping[str, str]) -> float:
-    settings = load(PserverConfig, flags={}, file=config.job, environ=environ).config
+    settings = load(PserverConfig, flags={}, file=job_file(config), environ=environ).config
     makes_cuts = config.checkpoint_dir or settings.checkpoint_dir
     return settings.checkpoint_grace_s if makes_cuts else 0.0
 

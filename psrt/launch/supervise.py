@@ -5,7 +5,7 @@ does not start, signal or wait for processes. The phases of a job:
 
     STARTING   pservers were started; a pserver that ends now, with any code, fails the job
     TRAINING   trainers were started; a non-zero exit fails the job, and so does a pserver that
-               ended well if trainers run on for longer than `OUTLIVED_S`
+               ended well if trainers run on for longer than `outlived_s`
     DRAINING   every trainer ended with 0; pservers end by themselves within the grace
     LEAVING    a signal came and the job makes cuts: trainers were asked to end, at a cut
     STOPPING   running processes were asked to end, and are killed after the grace
@@ -17,10 +17,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from psrt.launch.plan import PSERVER, TRAINER, ChildId
-
-OUTLIVED_S = 10.0
-"""The longest a trainer may run on after a pserver has ended."""
+from psrt.launch.plan import PSERVER, TRAINER, ChildId, Plan
 
 STANDBY_AFTER_S = 5.0
 """Time between the start of training, or a recovery, and that of a process that stands by: its
@@ -93,7 +90,8 @@ class Supervisor:
     In TRAINING, `deadline` is set exactly when a pserver has ended (`_gone`). In ENDED no process
     runs. A pserver that a signal kills in TRAINING is recovered, up to `recoveries` times for all,
     and a trainer up to `restarts` times, while no pserver has ended. With `stands_by` one process
-    is kept that is ready for the next recovery.
+    is kept that is ready for the next recovery. Trainers may run on for `outlived_s` after a
+    pserver has ended well: ranks of a script evaluate and save then, for any time.
     """
 
     def __init__(
@@ -103,8 +101,9 @@ class Supervisor:
         recoveries: int = 0,
         restarts: int = 0,
         stands_by: bool = False,
+        outlived_s: float = Plan.outlived_s,
     ) -> None:
-        self._grace_s, self._cut_s = grace_s, cut_s
+        self._grace_s, self._cut_s, self._outlived_s = grace_s, cut_s, outlived_s
         self._living: set[ChildId] = set()
         self.phase = Phase.STARTING
         self.outcome = Outcome()
@@ -140,7 +139,7 @@ class Supervisor:
         if self.phase is Phase.TRAINING and not self._trainers_live():
             self.phase, self.deadline = Phase.DRAINING, now + self._grace_s + self._cut_s
         elif self.phase is Phase.TRAINING and child.role == PSERVER and self._gone is None:
-            self._gone, self.deadline = child, now + OUTLIVED_S
+            self._gone, self.deadline = child, now + self._outlived_s
         return self._end_if_empty()
 
     def interrupted(self, signal: int, now: float) -> list[Instruction]:

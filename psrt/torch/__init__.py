@@ -5,6 +5,7 @@
     backends         the places of tables: this process, or pservers
     compiling        the border of torch.compile
     staging          copies between this host and a GPU
+    first_rows       tables that begin with given rows
     rows_ahead       rows that are read before their lookup
     table            the lookups of a step, whose rows are leaves
     session          the tables of a model and the connection to them
@@ -14,9 +15,8 @@
     jagged           several lists of ids, for collections
     embedding_collections  all features of a model in one pull
     table_optimizer  the torch.optim.Optimizer of tables
-    collate          ragged ids of a DataLoader as one batch
-    batch_ids        the ids that a model will look up in a batch
-    prefetch         batches and rows, read ahead in threads
+    reading          batches of a loader, read ahead with their rows (a sub-room)
+    moving           tables from elsewhere, and to elsewhere (a sub-room)
 
 Needs the package torch (`psrt-cluster[torch]`; the wheel for CPUs is enough).
 """
@@ -27,7 +27,6 @@ required("torch", "torch", "psrt.torch")
 
 from psrt.core.specs import TableOptions  # noqa: E402
 from psrt.torch import optim  # noqa: E402
-from psrt.torch.collate import collate  # noqa: E402
 from psrt.torch.connecting import connect, local  # noqa: E402
 from psrt.torch.embedding_collections import (  # noqa: E402
     EmbeddingBagCollection,
@@ -37,10 +36,12 @@ from psrt.torch.embedding_collections import (  # noqa: E402
 )
 from psrt.torch.jagged import Jagged  # noqa: E402
 from psrt.torch.modules import Embedding, EmbeddingBag  # noqa: E402
-from psrt.torch.prefetch import Prefetch  # noqa: E402
+from psrt.torch.moving import export, from_torchrec, save_tables  # noqa: E402
+from psrt.torch.reading import Prefetch, collate  # noqa: E402
 from psrt.torch.session import TableSession  # noqa: E402
 from psrt.torch.table_optimizer import TableOptimizer  # noqa: E402
 
 __all__ = ["Embedding", "EmbeddingBag", "EmbeddingBagCollection", "EmbeddingBagConfig"]
 __all__ += ["EmbeddingCollection", "EmbeddingConfig", "Jagged", "Prefetch", "TableOptimizer"]
-__all__ += ["TableOptions", "TableSession", "collate", "connect", "local", "optim"]
+__all__ += ["TableOptions", "TableSession", "collate", "connect", "export"]
+__all__ += ["from_torchrec", "local", "optim", "save_tables"]

@@ -6,12 +6,14 @@ of a step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
 from psrt.communicator.base import Gradients
+from psrt.core.errors import ConfigError
 from psrt.core.specs import CommunicationMode, Sync
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
@@ -22,6 +24,7 @@ from psrt.partition.plan import build_plan
 from psrt.partition.transpiler import TrainerProgram
 from psrt.pserver.tables import RoutedIds, TableRegistry
 from psrt.torch.declared import DeclaredParameter
+from psrt.torch.first_rows import PAGE_ROWS, fill_from, fill_with
 from psrt.trainer.training import ConnectedCluster
 
 Rates = Mapping[str, float]
@@ -42,6 +45,14 @@ class Backend(Protocol):
 
     def pull(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
         """Rows (n, width) of the distinct ids (n,) of each table; changes nothing."""
+        ...
+
+    def begin_with(self, weights: Mapping[str, F32]) -> None:
+        """Let tables begin with weights (n, width) for the ids 0 … n − 1; called before `open`."""
+        ...
+
+    def rows(self, table: str) -> Iterator[tuple[I64, F32]]:
+        """Pages of ids (n,) and rows (n, width): all rows that exist, with all own pushes."""
         ...
 
     @property
@@ -75,7 +86,9 @@ class LocalTables:
     mode: CommunicationMode = Sync()
     trainers = 1
 
-    def __init__(self) -> None:
+    def __init__(self, warm_start: str = "") -> None:
+        self._warm_start = warm_start
+        self._weights: dict[str, F32] = {}
         jit.warm_up(("trainer", "pserver"))
         self._tables = TableRegistry(stripes=1)
         self._shapes: dict[str, tuple[int, ...]] = {}
@@ -87,6 +100,11 @@ class LocalTables:
         plan = build_plan(declared, [_HERE], slice_var_up=False)
         self._tables.register(plan.specs_for(_HERE))
         self._shapes = plan.dense_shapes
+        if self._warm_start:
+            fill_from(self._tables, declared, self._warm_start)
+        if self._weights:
+            fill_with(self._tables, declared, self._weights)
+            self._weights = {}
         return self._dense()
 
     def pull(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
@@ -99,6 +117,16 @@ class LocalTables:
             table.read(routed, out)
             found[name] = out
         return found
+
+    def begin_with(self, weights: Mapping[str, F32]) -> None:
+        self._weights.update(weights)
+
+    def rows(self, table: str) -> Iterator[tuple[I64, F32]]:
+        found, cursor, at_end = self._tables.sparse(table), 0, False
+        while not at_end:
+            ids, rows, cursor = found.export(cursor, PAGE_ROWS)
+            yield ids, rows
+            at_end = cursor == 0
 
     def expect(self, wanted: Mapping[str, I64]) -> None:
         self._expected = wanted
@@ -143,7 +171,9 @@ class ConnectedTables:
         trainers: int,
         job_id: str,
         timeout_s: float,
+        warm_start: str = "",
     ) -> None:
+        self._warm_start = warm_start
         self._endpoints, self.mode, self.trainers = endpoints, mode, trainers
         self._trainer_id, self._job_id, self._timeout_s = trainer_id, job_id, timeout_s
         self._cluster: ConnectedCluster | None = None
@@ -152,6 +182,7 @@ class ConnectedTables:
     def open(self, declared: Declared) -> Mapping[str, F32]:
         jit.warm_up(("trainer",))
         plan = build_plan(declared, self._endpoints, mode=self.mode)
+        plan = replace(plan, warm_start=self._warm_start)
         numbers = self._trainer_id, self.trainers
         part = TrainerProgram(Program(), plan, self.mode, *numbers, self._job_id)
         self._cluster = ConnectedCluster(part, call_timeout_s=self._timeout_s, say=print)
@@ -159,6 +190,19 @@ class ConnectedTables:
 
     def pull(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
         return self._opened.communicator.pull_rows(wanted)
+
+    def begin_with(self, weights: Mapping[str, F32]) -> None:
+        if not self._warm_start:
+            raise ConfigError(
+                f"weights of {', '.join(weights)} are in this process, and tables on pservers; "
+                "nothing was sent.",
+                hint="Write them to a directory that pservers can read, by pt.save_tables, and "
+                "begin with it: pt.connect(warm_start=DIR).",
+            )
+
+    def rows(self, table: str) -> Iterator[tuple[I64, F32]]:
+        self._opened.communicator.flush(self._timeout_s)
+        return self._opened.rows(table)
 
     def expect(self, wanted: Mapping[str, I64]) -> None:
         if wanted:

@@ -11,6 +11,7 @@ from psrt.core.errors import ConfigError
 from psrt.core.specs import MODES, Collective, CommunicationMode, Geo
 from psrt.partition.arguments import endpoints_of
 from psrt.torch.backends import ConnectedTables, LocalTables
+from psrt.torch.first_rows import warm_start_text
 from psrt.torch.session import MAX_LOOKUPS, TableSession
 
 _RANKS = (
@@ -35,9 +36,13 @@ def rank_of(variables: Mapping[str, str]) -> Rank | None:
     return None
 
 
-def local(*, seed: int = 0, max_lookups: int = MAX_LOOKUPS) -> TableSession:
-    """Return a session with tables in this process: tests and notebooks need no pservers."""
-    return TableSession(LocalTables(), seed, max_lookups)
+def local(*, seed: int = 0, max_lookups: int = MAX_LOOKUPS, warm_start: str = "") -> TableSession:
+    """Return a session with tables in this process: tests and notebooks need no pservers.
+
+    They begin with the rows of `warm_start`, a directory of `save_tables`, of a saved model or of
+    cuts.
+    """
+    return TableSession(LocalTables(warm_start_text(warm_start)), seed, max_lookups)
 
 
 def connect(
@@ -50,12 +55,14 @@ def connect(
     seed: int = 0,
     timeout_s: float = 180.0,
     max_lookups: int = MAX_LOOKUPS,
+    warm_start: str = "",
 ) -> TableSession:
     """Return a session with tables on pservers, "host:port,host:port" or a list.
 
     What is not given comes from the environment: endpoints from the variables of a trainer, the
     rank from those of torchrun, `mpirun` and `srun`, or of a trainer. `mode` is a name of
-    `psrt.core.specs.MODES` or a mode. Nothing is sent before the first lookup. Raises `ConfigError`
+    `psrt.core.specs.MODES` or a mode. Pservers read `warm_start`, a directory as in `local`, all of
+    them. Nothing is sent before the first lookup. Raises `ConfigError`
     without endpoints, and for geo and collective: their optimizers run on trainers.
     """
     chosen = MODES[mode]() if isinstance(mode, str) and mode in MODES else mode
@@ -64,8 +71,9 @@ def connect(
         raise ConfigError(
             f"psrt.torch has no mode {mode!r}.", hint=f"Use one of {', '.join(served)}."
         )
-    settings = load(TrainerConfig, flags={"endpoints": None}).config
-    rank = rank_of(environment()) or Rank(settings.trainer_id, settings.trainers)
+    rank = rank_of(environment())
+    settings = load(TrainerConfig, flags=rank._asdict() if rank else {}).config
+    rank = rank or Rank(settings.trainer_id, settings.trainers)
     backend = ConnectedTables(
         tuple(endpoints_of(endpoints if endpoints is not None else list(settings.endpoints))),
         chosen,
@@ -73,5 +81,6 @@ def connect(
         rank.trainers if trainers is None else trainers,
         job_id,
         timeout_s,
+        warm_start_text(warm_start),
     )
     return TableSession(backend, seed, max_lookups)

@@ -10,7 +10,7 @@ end of the block this trainer reports that it has completed, unless an error end
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Self
 
 from psrt.communicator.base import Gradients
@@ -82,6 +82,23 @@ class TableSession:
         with self.ahead.calls:
             return self.backend.pull(wanted)
 
+    def rows(self, table: str) -> Iterator[tuple[I64, F32]]:
+        """Pages of ids (n,) and rows (n, width): all rows of a table that were ever updated."""
+        self.open()
+        with self.ahead.calls:
+            return self.backend.rows(table)
+
+    def begin_with(self, weights: Mapping[str, F32]) -> None:
+        """Let tables begin with weights (n, width) for the ids 0 … n − 1; raises `ConfigError`
+        with pservers, `ProgramError` after the first lookup."""
+        if self._is_open:
+            raise ProgramError(
+                f"first rows of {', '.join(weights)} were given after the first lookup; nothing "
+                "was changed.",
+                hint="Make all modules with tables before the first batch.",
+            )
+        self.backend.begin_with(weights)
+
     def push(self, gradients: Gradients, rates: Rates) -> None:
         """Make one update; raises errors of earlier pushes, too."""
         self.open()
@@ -114,13 +131,18 @@ class TableSession:
         if not self._ended and os.getpid() == self._pid:
             self.backend.close()
         self._ended = True
+        if self in _CURRENT:
+            _CURRENT.remove(self)
 
-    def __enter__(self) -> Self:
+    def begin(self) -> Self:
+        """Enter without a block, as in a notebook, until `complete` or `close`."""
         _CURRENT.append(self)
         return self
 
+    def __enter__(self) -> Self:
+        return self.begin()
+
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        _CURRENT.remove(self)
         if error is None:
             self.complete()
         self.close()

@@ -7,7 +7,7 @@ checkpoints see the same values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -29,6 +29,7 @@ class RowSource(Protocol):
     max_lookups: int
 
     def pull(self, wanted: Mapping[str, I64]) -> dict[str, F32]: ...
+    def rows(self, table: str) -> Iterator[tuple[I64, F32]]: ...
 
 
 class Lookup(NamedTuple):

@@ -141,7 +141,8 @@ def tables_of(model: torch.nn.Module) -> list[Table]:
     """The tables of all modules of `model`, each once."""
     found: dict[str, Table] = {}
     for module in model.modules():
-        own = [getattr(module, "table", None), *(getattr(module, "tables", None) or ())]
+        several = getattr(module, "tables", ())
+        own = [getattr(module, "table", None), *(several if isinstance(several, tuple) else ())]
         found.update({each.name: each for each in own if isinstance(each, Table)})
     return list(found.values())
 

@@ -30,6 +30,9 @@ BLOCK = re.compile(r"```python[^\n]*\n(.*?)```", re.S)
 ELSEWHERE = {
     "explanation/executor.md": "tests/unit/docs/test_executor_doc.py",
     "how-to/checkpoint-and-resume.md": "tests/cluster/test_executor_cuts.py",
+    "how-to/from-embedding-bag.md": "tests/unit/docs/test_moving_pages.py",
+    "how-to/from-persia.md": "tests/unit/docs/test_moving_pages.py",
+    "how-to/from-torchrec.md": "tests/unit/docs/test_moving_pages.py",
     "how-to/train-from-python.md": "tests/unit/docs/test_train_from_python_doc.py",
     "how-to/train-pytorch-models.md": "tests/unit/docs/test_train_pytorch_doc.py",
     "reference/fluid.md": "tests/unit/fluid/test_fluid_doc.py",
@@ -179,6 +182,24 @@ def _warm_start(folder: Path, patch: pytest.MonkeyPatch) -> None:
     (block,) = blocks("how-to/use-saved-cuts.md")
     names = run(block, {"program": line()[0]})
     assert names["transpiler"].get_trainer_program().plan.warm_start
+
+
+@runs("how-to/validate-and-stop-early.md")
+def _measures(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    (block,) = blocks("how-to/validate-and-stop-early.md")
+    names = run(block, {})
+    random = np.random.default_rng(1)
+    fed = {
+        "user": random.integers(0, 5, (90, 1)),
+        "weight": random.random((90, 1), np.float32),
+        "click": random.integers(0, 2, (90, 1)).astype(np.float32),
+        "x": random.normal(size=(90, 2)).astype(np.float32),
+    }
+
+    fitted = psrt.fit(names["model"], fed, fed, say=lambda line: None)
+
+    measured = fitted.history[-1].valid.metrics
+    assert list(measured) == ["gauc", "weighted_auc", "calibration"]
 
 
 @runs("reference/checkpoint-format.md")

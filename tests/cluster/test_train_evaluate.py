@@ -59,11 +59,15 @@ def pservers(count: int) -> Iterator[tuple[str, ...]]:
 
 
 def run_trainers(
-    config: JobConfig, count: int, save: str = "", cpu_num: int = 1
+    config: JobConfig, count: int, save: str = "", cpu_num: int = 1, **more: Any
 ) -> list[dict[str, Any]]:
-    """Train with two pservers and `count` trainers; their reports in order of trainer id."""
+    """Train with two pservers and `count` trainers; their reports in order of trainer id.
+
+    `more` are other settings of each.
+    """
     with pservers(2) as endpoints, ThreadPoolExecutor(count) as threads:
-        settings = TrainerConfig(endpoints=endpoints, trainers=count, save=save, cpu_num=cpu_num)
+        given = {"endpoints": endpoints, "trainers": count, "save": save, "cpu_num": cpu_num}
+        settings = TrainerConfig(**given, **more)
         running = [
             threads.submit(run_trainer, config, dataclasses.replace(settings, trainer_id=i))
             for i in range(count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from psrt.config.load import load_job
 from psrt.config.sections import JobConfig, TrainerConfig, ValidationConfig
-from psrt.core.errors import ConfigError, DataError
+from psrt.core.errors import ConfigError, DataError, ProgramError
 from psrt.kernels import jit
 from psrt.trainer.inputs.job import load_job as load_built
 from psrt.trainer.models.saved_model import SavedModel, load
@@ -176,3 +177,117 @@ def test_the_report_of_an_interruption_names_the_model_that_was_kept(tmp_path: P
         session.leave(signal.SIGTERM)
 
     assert f"The model is complete in {settings.save}" in said[-1]
+
+
+def test_a_resumed_training_keeps_its_patience_and_ends_with_the_same_bits(tmp_path: Path) -> None:
+    config = job_of(tmp_path, replace(NEVER_BETTER, patience=3), epochs=9)
+    whole, expected = trained(config, tmp_path, "whole")
+
+    state = str(tmp_path / "state.json")
+    shorter = replace(config, data=replace(config.data, epochs=2))
+    assert command.train(TrainerConfig(local=True, state=state), shorter, print) == 0
+    report, save = str(tmp_path / "resumed.json"), str(tmp_path / "resumed")
+    settings = TrainerConfig(local=True, resume=state, state=state, save=save, report=report)
+    assert command.train(settings, config, print) == 0
+    resumed = json.loads(Path(report).read_text())
+
+    assert [each["step"] for each in whole["validations"]] == [10, 20, 30, 40]
+    assert [each["step"] for each in resumed["validations"]] == [30, 40]
+    assert resumed["ended_early"] is True
+    assert resumed["best_validation"] == whole["best_validation"]
+    assert bits(load(Path(save))) == bits(expected)
+
+    assert command.train(settings, config, print) == 0
+    again = json.loads(Path(report).read_text())
+    assert (again["steps"], again["ended_early"], again["validations"]) == (0, True, [])
+
+
+def test_models_are_saved_at_intervals_and_are_whole(tmp_path: Path) -> None:
+    config = job_of(tmp_path, ValidationConfig(), epochs=3)
+    save = str(tmp_path / "model")
+    settings = TrainerConfig(local=True, save=save, save_every_epochs=1, save_total_limit=2)
+
+    assert command.train(settings, config, print) == 0
+
+    found = sorted(path.name for path in tmp_path.glob("model*"))
+    assert found == ["model", "model-step-20", "model-step-30"]
+    assert bits(load(tmp_path / "model-step-30")) == bits(load(tmp_path / "model"))
+    shorter = replace(config, data=replace(config.data, epochs=2))
+    assert bits(load(tmp_path / "model-step-20")) == bits(trained(shorter, tmp_path, "two")[1])
+
+
+def test_models_at_intervals_of_a_cluster_change_no_bit_of_it(tmp_path: Path) -> None:
+    config = job_of(tmp_path, ValidationConfig(), trainers=2)
+
+    run_trainers(config, 2, save=str(tmp_path / "plain"))
+    run_trainers(config, 2, save=str(tmp_path / "model"), save_every_steps=10)
+
+    assert bits(load(tmp_path / "model")) == bits(load(tmp_path / "plain"))
+    assert [p.name for p in sorted(tmp_path.glob("model-*"))] == [
+        f"model-step-{step}" for step in (10, 20, 30)
+    ]
+
+
+def test_intervals_without_a_directory_are_refused(tmp_path: Path) -> None:
+    config = job_of(tmp_path, ValidationConfig())
+
+    with pytest.raises(ConfigError, match="no directory to save to") as refused:
+        command.train(TrainerConfig(local=True, save_every_steps=5), config, print)
+    assert "DIR-step-N" in refused.value.hint
+
+
+CALLBACKS = """
+seen = []
+
+def remember(epoch):
+    seen.append((epoch.epoch, epoch.train.examples, epoch.valid and epoch.valid.examples))
+
+def until_the_second(epoch):
+    return epoch.epoch == 2
+
+def fails(epoch):
+    raise ValueError("of mine")
+"""
+
+
+def test_callbacks_of_a_job_file_get_each_epoch_and_end_the_training(tmp_path: Path) -> None:
+    config = job_of(tmp_path, ValidationConfig(), epochs=5)
+    (tmp_path / "calls_of_epochs.py").write_text(CALLBACKS)
+    names = "calls_of_epochs:remember", "calls_of_epochs:until_the_second"
+    said: list[str] = []
+
+    settings = TrainerConfig(local=True, callbacks=names)
+    assert command.train(settings, config, said.append) == 0
+
+    seen = sys.modules["calls_of_epochs"].seen
+    assert seen == [(1, 10 * BATCH, 200), (2, 10 * BATCH, 200)]
+    assert "ends early: callback until_the_second returned True after epoch 2" in said
+
+    with pytest.raises(ProgramError, match="callback fails of the job raised ValueError"):
+        command.train(TrainerConfig(local=True, callbacks=["calls_of_epochs:fails"]), config, print)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("nowhere_at_all:f", "cannot be imported"),
+        ("json:dumbs", "has no such function"),
+        ("json", "has no such function"),
+    ],
+)
+def test_callbacks_that_are_not_there_are_refused(tmp_path: Path, name: str, why: str) -> None:
+    config = job_of(tmp_path, ValidationConfig())
+
+    with pytest.raises(ConfigError, match=why) as refused:
+        command.train(TrainerConfig(local=True, callbacks=(name,)), config, print)
+    assert "module:function" in refused.value.hint or "dumps" in refused.value.hint
+
+
+def test_a_callback_ends_the_training_of_all_trainers(tmp_path: Path) -> None:
+    config = job_of(tmp_path, ValidationConfig(), epochs=400, trainers=2)
+    (tmp_path / "ends_at_once.py").write_text("def ends(epoch):\n    return True\n")
+
+    first, second = run_trainers(config, 2, callbacks=("ends_at_once:ends",))
+
+    assert first["epochs"] == 1
+    assert second["epochs"] < 400

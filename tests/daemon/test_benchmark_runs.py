@@ -16,10 +16,10 @@ SENTENCES, LENGTH = 500, 100
 QUESTIONS = "cat dog cow fox\neats sees wants finds\n"
 
 
-def figures_of(benchmark: str, *arguments: str) -> dict[str, Any]:
+def figures_of(benchmark: str, *arguments: str, timeout_s: float = 150.0) -> dict[str, Any]:
     """The JSON object in the last line of a benchmark's output."""
     command = [sys.executable, "-m", f"benchmarks.{benchmark}", *arguments]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=150)
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout_s)
     assert ran.returncode == 0, ran.stderr
     return dict(json.loads(ran.stdout.splitlines()[-1]))
 
@@ -50,6 +50,21 @@ def test_accuracy_by_mode_tells_how_far_sync_is_from_local() -> None:
     modes = figures_of("accuracy_by_mode", sample, "--modes", "local,sync", "--seeds", "1")["modes"]
 
     assert modes["sync"]["minus_local"] == pytest.approx(0, abs=0.02)
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_a_stopped_training_goes_on_with_other_processes_and_counts_each_example() -> None:
+    sample = str(ROOT / "examples" / "criteo" / "sample.tsv")
+    flags = "--batch", "4", "--pservers", "2,3", "--trainers", "2,1", "--stops", "0.3"
+
+    found = figures_of("resumed_accuracy", sample, *flags, timeout_s=380.0)
+
+    first, second = found["examples"]["attempts"]
+    assert 0 < first < found["examples"]["rows"]
+    assert first + second == found["examples"]["whole"] == found["examples"]["rows"]
+    assert all(0 < auc < 1 for auc in found["auc"].values())
 
 
 @pytest.mark.slow

@@ -1,7 +1,8 @@
 """Stands in for `psrt` in launcher tests: same arguments, behaviour from `behaviour.json`.
 
-The file lies beside the job file and maps `trainer.1` to a behaviour below. Nobody sleeps: a
-pserver serves until every trainer has closed its connection, others wait for a signal.
+The file lies beside the job file, or beside the ready files where there is no job, and maps
+`trainer.1` to a behaviour below. Nobody sleeps: a pserver serves until every trainer has closed its
+connection, others wait for a signal.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 def main() -> int:
     arguments = _parse(sys.argv[1:])
-    job = Path(arguments.config or arguments.job)
+    job = Path(arguments.config or arguments.job or arguments.ready_file)
     script = json.loads((job.parent / "behaviour.json").read_text())
     index = arguments.trainer_id or 0
     if arguments.role == "pserver":

@@ -50,7 +50,13 @@ def export(model: str, out: Path, fetch: str, table: str, words: Path | None) ->
 
 
 def _write_onnx(model: str, out: Path, fetch: str) -> None:
-    from psrt.trainer.models import check_target, export_onnx, load_inference_model, writing
+    from psrt.trainer.models import (
+        check_target,
+        export_onnx,
+        inputs_of,
+        load_inference_model,
+        writing,
+    )
 
     check_target(str(out), model)
     names = [name.strip() for name in fetch.split(",") if name.strip()]
@@ -58,7 +64,7 @@ def _write_onnx(model: str, out: Path, fetch: str) -> None:
     with writing(str(out)):
         export_onnx(predictor, out)
     click.echo(
-        f"wrote {out}: {', '.join(predictor.feeds)} → {', '.join(predictor.fetches)}", err=True
+        f"wrote {out}: {', '.join(inputs_of(predictor))} → {', '.join(predictor.fetches)}", err=True
     )
 
 

@@ -7,6 +7,7 @@ residuals         error feedback: rounding errors of narrow gradients go into th
 router            gradients to parts per pserver, replies to arrays
 snapshots         buffers that receive whole dense parameters
 endpoint_threads  threads for the calls to each pserver
+copies            copies of arrays, in memory that is used again
 retained          pushes kept until a cut has them
 failover          a pserver that has ended is deposed, and its backup used
 recovery          a recovered pserver is sent its pushes again

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from psrt.communicator.requests.copies import Copies
 from psrt.communicator.requests.requests import Request
 from psrt.core.types import Array
 from psrt.rpc import pb
@@ -48,6 +49,7 @@ class RetainedPushes:
         self._kept: list[dict[int, RetainedPush]] = [{} for _ in clients]
         self._cuts: dict[int, list[int]] = {}  # the last push to each pserver before a cut
         self._pending = 0  # the cut under way that this trainer took part in, 0 = none
+        self._copies = Copies(limit_bytes)
         self._changed = threading.Condition()
 
     @property
@@ -71,7 +73,7 @@ class RetainedPushes:
                 for request in of_one:
                     key = self._clients[endpoint].next_push_key()
                     request.header.push_key.CopyFrom(key)
-                    push = _copied(method, request)
+                    push = _copied(method, request, self._copies)
                     self._kept[endpoint][key.sequence] = push
                     self.size_bytes += push.size_bytes
 
@@ -150,9 +152,9 @@ class RetainedPushes:
             self.size_bytes -= kept.pop(sequence).size_bytes
 
 
-def _copied(method: Method, request: Request) -> RetainedPush:
+def _copied(method: Method, request: Request, copies: Copies) -> RetainedPush:
     header, tensors = request.pushed()
-    copies = tuple(tensor.copy() for tensor in tensors)
+    copied = tuple(copies.copy(tensor) for tensor in tensors)
     order = (header.round, request.bucket, header.push_key.sequence)
-    size_bytes = header.ByteSize() + sum(copy.nbytes for copy in copies)
-    return RetainedPush(method, header, copies, size_bytes, order)
+    size_bytes = header.ByteSize() + sum(copy.nbytes for copy in copied)
+    return RetainedPush(method, header, copied, size_bytes, order)

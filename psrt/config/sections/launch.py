@@ -26,7 +26,7 @@ _ON = "The processes are " + "; ".join(f"{name} = {what}" for name, what in ENGI
 class LaunchConfig:
     """A cluster: pservers and trainers as processes of this host, or by an engine on others."""
 
-    job: str = setting("", "Job file (TOML).", positional="JOB.toml")
+    job: str = setting("", "Job file (TOML), or a script.", positional="JOB.toml|train.py")
     on: str = setting("local", _ON, choices=tuple(ENGINES))
     hosts: str = setting(
         "", "Hosts for the processes: a list with slots, such as a:2,b:2, or a file, one a line."
@@ -119,7 +119,9 @@ class LaunchConfig:
         minimum=0,
     )
     warm_start: str = setting(
-        "", "Source of first values in place of the job's: DIR or DIR#ID of cuts, or a saved model."
+        "",
+        "Source of first values in place of the job's: DIR or DIR#ID of cuts, or a saved model.",
+        alias="--load",
     )
     warm_start_map: str = setting("", "Rules of the warm start in place of the job's (TOML).")
     warm_start_strict: bool = setting(

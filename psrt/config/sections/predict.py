@@ -38,5 +38,10 @@ class PredictConfig:
     logits: bool = setting(
         False, "Write logits instead of their sigmoid, for a prediction that is a logit."
     )
+    measure: bool = setting(
+        False,
+        "Also print the AUC of the predictions, by group and weighted where the model has a group "
+        "and weights, against the labels of the files.",
+    )
     cpu_threads: int = setting(1, "BLAS threads.", minimum=1)
     cache_dir: str = fields.cache_dir()

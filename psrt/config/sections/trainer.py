@@ -75,7 +75,9 @@ class TrainerConfig:
         "", "File of an earlier --state, to continue behind its position in the data."
     )
     warm_start: str = setting(
-        "", "Source of first values in place of the job's: DIR or DIR#ID of cuts, or a saved model."
+        "",
+        "Source of first values in place of the job's: DIR or DIR#ID of cuts, or a saved model.",
+        alias="--load",
     )
     warm_start_map: str = setting("", "Rules of the warm start in place of the job's (TOML).")
     warm_start_strict: bool = setting(
@@ -91,9 +93,28 @@ class TrainerConfig:
         choices=("stop", "skip", "continue"),
     )
     save: str = setting("", "Directory to save the model to (written by trainer 0).")
+    save_every_steps: int = setting(
+        0,
+        "Steps of trainer 0 between two models that are saved while training goes on, to "
+        "DIR-step-N beside --save DIR; 0 = none.",
+        minimum=0,
+    )
+    save_every_epochs: int = setting(
+        0, "Epochs of trainer 0 between two such models; 0 = none.", minimum=0
+    )
+    save_total_limit: int = setting(
+        0, "Newest models to keep of those saved while training goes on; 0 = all.", minimum=0
+    )
+    callbacks: tuple[str, ...] = setting(
+        (),
+        "Functions to call after each epoch of trainer 0, as module:function; training ends if one "
+        "returns True.",
+    )
     evaluate: str = setting("", "Saved model to test instead of training.")
     curves: str = setting(
-        "", "JSON lines file for the course of the training: progress lines and validations."
+        "",
+        "File for the course of the training, progress lines and validations: JSON lines, or CSV "
+        "if its name ends with .csv.",
     )
     tensorboard: str = setting(
         "", "Directory for event files of TensorBoard with the same values (extra tensorboard)."

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from psrt.core.specs import Initializer, Normal, Uniform
 from psrt.executor.compute.registry import Bound, Step, computes
 from psrt.graph.ops import ROWS
 from psrt.kernels.ops import random as kernels
+from psrt.kernels.tables import fill_rows
+
+_STEP = 0x9E3779B97F4A7C15
+_SEEDS = 2**63 - 1
 
 
 @computes("dropout")
@@ -53,3 +60,31 @@ def _scale(op: Bound) -> float:
     if op.attrs["implementation"] == "downgrade_in_infer":
         return kept if op.attrs["is_test"] else 1.0
     return 1.0 if op.attrs["is_test"] or kept == 0.0 else 1.0 / kept
+
+
+@computes("uniform_random")
+def uniform_random(op: Bound) -> Step:
+    return _drawn(op, Uniform(op.attrs["a"], op.attrs["b"]))
+
+
+@computes("gaussian_random")
+def gaussian_random(op: Bound) -> Step:
+    return _drawn(op, Normal(op.attrs["a"], op.attrs["b"]))
+
+
+def _drawn(op: Bound, numbers: Initializer) -> Step:
+    """Rows as parameters have them at first: each example has a row of its own in each step."""
+    out, like, context = op.one("out"), op.maybe("input"), op.context
+    seed, (first, *inner) = op.attrs["seed"], op.attrs["shape"]
+    fixed = op.attrs["fix_seed"]
+
+    def run() -> None:
+        of_batch = first == ROWS and like is not None
+        rows = len(like.value) if of_batch and like is not None else first
+        start = context.first_example if of_batch else 0
+        made = np.empty((rows, math.prod(inner)), np.float32)
+        of_step = (seed + (0 if fixed else context.step * _STEP)) & _SEEDS
+        fill_rows(numbers, of_step, np.arange(start, start + rows, dtype=np.int64), made)
+        np.copyto(out.reserve((rows, *inner)), made.reshape(rows, *inner))
+
+    return run

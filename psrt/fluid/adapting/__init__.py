@@ -3,6 +3,8 @@
 layer_table     table of Fluid 1.8's layers that psrt has, with Fluid's arguments
 declared        declarations of parameters
 targets         vars that a layer is given to write, and lists beside whole examples
+sizes           sizes that a program takes from another var
+constants       constants and random numbers
 adapter         layer functions with Fluid's signatures, computed by psrt's
 written_layers  layers that need more than other argument names
 tensors         vars that ops write, comparisons, conditions
@@ -16,6 +18,7 @@ learning_rates  schedules of the learning rate by Fluid's names
 from psrt.fluid.adapting import (
     branches,
     composed,
+    constants,
     learning_rates,
     loops,
     readers,
@@ -23,15 +26,17 @@ from psrt.fluid.adapting import (
     written_layers,
 )
 from psrt.fluid.adapting.adapter import Layer, adapted, bare, signature_like, signatures
+from psrt.fluid.adapting.constants import one_hot_behind
 from psrt.fluid.adapting.layer_table import ALIKE, INSTEAD, OWN, SIGNATURES
 from psrt.fluid.adapting.targets import assign_to
 from psrt.fluid.adapting.written_layers import input_data, lookup
 
 __all__ = ["ALIKE", "INSTEAD", "OWN", "SIGNATURES", "Layer", "adapted", "assign_to", "bare"]
-__all__ += ["input_data"]
+__all__ += ["input_data", "one_hot_behind"]
 __all__ += [
     "branches",
     "composed",
+    "constants",
     "learning_rates",
     "lookup",
     "loops",

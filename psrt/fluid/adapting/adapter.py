@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from psrt.core.errors import ProgramError
 from psrt.fluid.adapting.declared import declared
+from psrt.fluid.adapting.sizes import plain_sizes
 from psrt.fluid.adapting.targets import assign_to, in_rows, with_dimensions
 from psrt.fluid.framework import default_main_program
 from psrt.fluid.names import dtype_name
@@ -66,6 +67,8 @@ def adapted(name: str, signature: Signature, function: Layer) -> Layer:
             given = in_rows(given)
         if name in _BY_DIMENSION:
             given = {key: with_dimensions(value) for key, value in given.items()}
+        if name == "reshape":
+            given["shape"] = plain_sizes(name, given["shape"])
         made = default_main_program().call(function, layer_name=layer_name, **given)
         target = bound.arguments.get(target_name)
         return made if target is None else assign_to(target, made)

@@ -39,7 +39,6 @@ elementwise_pow(x, y, axis=-1, act=None)
 elementwise_sub(x, y, axis=-1, act=None)
 expand(x, expand_times)
 fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=None)
-fill_constant(shape, dtype, value, force_cpu: any=False, out: target=None)
 fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx: fixed=0,
     output_dim_idx: fixed=0, force_cpu: any=False)
 flatten(x, axis=1)

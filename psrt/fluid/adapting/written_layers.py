@@ -212,16 +212,6 @@ def sum(x: Variable | Sequence[Variable]) -> Variable:
     return _called(psrt_layers.sums, [x] if isinstance(x, Variable) else list(x))
 
 
-def zeros(shape: Sequence[int], dtype: str, force_cpu: bool = False) -> Variable:
-    """Zeros of `shape` and `dtype`."""
-    return _called(psrt_layers.fill_constant, shape, dtype, 0.0)
-
-
-def ones(shape: Sequence[int], dtype: str, force_cpu: bool = False) -> Variable:
-    """Ones of `shape` and `dtype`."""
-    return _called(psrt_layers.fill_constant, shape, dtype, 1.0)
-
-
 def _called(function: Any, *args: Any, **options: Any) -> Variable:
     made: Variable = default_main_program().call(function, *args, **options)
     return made
@@ -244,6 +234,6 @@ def _constant_of(variable: Variable) -> float:
     return float(made[-1].attrs["value"])
 
 
-__all__ = ["auc", "create_parameter", "data", "embedding", "ones", "sequence_pad", "sequence_pool"]
+__all__ = ["auc", "create_parameter", "data", "embedding", "sequence_pad", "sequence_pool"]
 __all__ += ["square_error_cost"]
-__all__ += ["sum", "zeros"]
+__all__ += ["sum"]

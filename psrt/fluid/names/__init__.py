@@ -3,6 +3,7 @@
 edges        parts of Fluid that psrt will not have
 missing      errors for names that psrt does not have
 unique_name  unique names of layers: one count for all programs, as Fluid keeps it
+indexing     parts of a variable by index
 variable     Fluid's `Variable`: a user's handle of a var
 places       places of programs: the CPU
 dtypes       names of dtypes in every form

@@ -8,11 +8,12 @@ shape `()`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from psrt.core.errors import ProgramError
 from psrt.core.types import Shape
+from psrt.fluid.names.indexing import part_of
 from psrt.graph import layers
 from psrt.graph.ops import ROWS
 from psrt.graph.program import Program, Var
@@ -166,6 +167,13 @@ class Variable:
 
     def __neg__(self) -> Variable:
         return self._scaled(-1.0)
+
+    def __getitem__(self, index: Any) -> Variable:
+        return self._made(part_of, self, index)
+
+    def __iter__(self) -> Iterator[Variable]:
+        """Raise `TypeError`: a variable has no elements before a run."""
+        raise TypeError(f"{self!r} cannot be iterated over; layers.unstack gives its parts.")
 
     def _beside(self, other: Any) -> Variable:
         """`other` as a variable to compare with: a number is a constant of one element."""

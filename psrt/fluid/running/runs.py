@@ -175,8 +175,8 @@ def _first_values(program: FluidProgram, parameter: Parameter) -> Array:
 
 
 def roles_of(graph: Graph) -> tuple[Role, ...]:
-    """Return the roles of a program's ops: a run computes all of them."""
-    held = {op.role for op in graph.ops}
+    """Return the roles of a program's ops: a run computes all of them, forward at least."""
+    held = {op.role for op in graph.ops} | {"forward"}
     return tuple(role for role in ROLES if role in held)
 
 

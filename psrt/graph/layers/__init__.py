@@ -95,7 +95,7 @@ from psrt.graph.layers.metrics import (
 )
 from psrt.graph.layers.norms import batch_norm, layer_norm
 from psrt.graph.layers.operators import OPERATORS
-from psrt.graph.layers.random import dropout
+from psrt.graph.layers.random import dropout, gaussian_random, uniform_random
 from psrt.graph.layers.ranking import bpr_loss, in_batch_softmax_loss, margin_rank_loss, rank_loss
 from psrt.graph.layers.recurrences import Recurrence, dynamic_gru, dynamic_lstm
 from psrt.graph.layers.reductions import (
@@ -186,7 +186,7 @@ __all__ += ["create_state", "dynamic_gru", "dynamic_lstm", "set_state", "shape",
 __all__ += ["equal", "greater_equal", "greater_than", "less_equal", "less_than", "logical_and"]
 __all__ += ["logical_not", "logical_or", "logical_xor", "not_equal", "sequence_conv"]
 __all__ += ["sequence_enumerate", "sequence_expand_as", "sequence_reshape", "sequence_rows"]
-__all__ += ["Recurrence", "where"]
+__all__ += ["Recurrence", "gaussian_random", "uniform_random", "where"]
 
 arithmetic.OPERATORS.update(OPERATORS)
 

@@ -6,7 +6,10 @@ So runs can be repeated, and replicas draw the numbers of one executor with the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from psrt.graph.builder import Layer
+from psrt.graph.ops import ROWS
 from psrt.graph.program import Var, seed_of
 
 
@@ -37,4 +40,45 @@ def dropout(
         seed=seed_of(layer.program.seed, layer.name) if seed is None else seed,
         fix_seed=seed is not None,
         is_test=is_test,
+    )
+
+
+def uniform_random(
+    shape: Sequence[int],
+    min: float = -1.0,
+    max: float = 1.0,
+    seed: int | None = None,
+    input: Var | None = None,
+) -> Var:
+    """Numbers between `min` and `max`, drawn anew in every step, or, with a `seed`, equal ones.
+
+    The first size may be -1, as many examples as `input` has. No gradient.
+    """
+    return _drawn("uniform_random", shape, min, max, seed, input)
+
+
+def gaussian_random(
+    shape: Sequence[int],
+    mean: float = 0.0,
+    std: float = 1.0,
+    seed: int | None = None,
+    input: Var | None = None,
+) -> Var:
+    """Numbers of a normal distribution; other arguments are those of `uniform_random`."""
+    return _drawn("gaussian_random", shape, mean, std, seed, input)
+
+
+def _drawn(
+    kind: str, shape: Sequence[int], a: float, b: float, seed: int | None, input: Var | None
+) -> Var:
+    layer = Layer(kind)
+    sizes = layer.wholes("shape", shape)
+    return layer.op(
+        kind,
+        {} if input is None or sizes[:1] != (ROWS,) else {"input": input},
+        shape=sizes,
+        a=float(layer.number("a", a)),
+        b=float(layer.number("b", b)),
+        seed=seed_of(layer.program.seed, layer.name) if seed is None else seed,
+        fix_seed=seed is not None,
     )

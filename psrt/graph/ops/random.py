@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from psrt.graph.ops.table import OpCall, TensorType, Types, define
+from psrt.graph.ops.table import ROWS, OpCall, TensorType, Types, define
 
 DROPOUTS = ("downgrade_in_infer", "upscale_in_train")
 
@@ -21,3 +21,20 @@ def dropout(call: OpCall) -> Types:
     known = ", ".join(DROPOUTS)
     call.need(how in DROPOUTS, f"argument dropout_implementation {how!r} is not one of {known}")
     return {"out": x, "mask": TensorType(x.shape, "uint8", x.ragged)}
+
+
+@define("uniform_random", inputs="input?")
+@define("gaussian_random", inputs="input?")
+def drawn(call: OpCall) -> Types:
+    """Floats drawn in every step, uniformly or normally distributed; no gradient.
+
+    attrs: shape, whose first size may be ROWS, as many as `input` has; a and b, which are the
+    bounds, or mean and standard deviation; seed; fix_seed, which draws equal numbers in all steps.
+    """
+    shape, likes = call.attrs["shape"], call.many("input")
+    call.need(all(size >= 1 for size in shape[1:]), f"argument shape {shape} has an unknown size")
+    call.need(len(shape) >= 1 and (shape[0] >= 1 or shape[0] == ROWS), f"argument shape is {shape}")
+    has_rows = bool(likes) and likes[0].shape[:1] == (ROWS,) and not likes[0].ragged
+    fits = has_rows or shape[0] != ROWS
+    call.need(fits, f"argument shape {shape} has examples, but no var has as many")
+    return {"out": TensorType(shape)}

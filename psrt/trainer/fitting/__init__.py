@@ -9,8 +9,9 @@ early_stopping  a callback of `psrt.fit` that ends a training
 """
 
 from psrt.trainer.fitting.early_stopping import stop_early
-from psrt.trainer.fitting.fitted import EpochLosses, Fitted
+from psrt.trainer.fitting.fitted import Fitted
 from psrt.trainer.fitting.local_executor import LocalExecutor
 from psrt.trainer.fitting.one_call import fit
+from psrt.trainer.measuring import EpochLosses
 
 __all__ = ["EpochLosses", "Fitted", "LocalExecutor", "fit", "stop_early"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from psrt.core.errors import ConfigError
-from psrt.trainer.fitting.fitted import EpochLosses
+from psrt.trainer.measuring import EpochLosses
 from psrt.trainer.validating import Contest
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +13,8 @@ from psrt.executor.ports import ParamSource
 from psrt.executor.program import Executor, Feed
 from psrt.graph.model import Model
 from psrt.graph.prune import prune
-from psrt.trainer.measuring import Tally
+from psrt.trainer.measuring import EpochLosses
 from psrt.trainer.models import RowPages, save_inference_model
-
-
-@dataclass(frozen=True)
-class EpochLosses:
-    """Number of an epoch from 1, and the measures of its training and validation."""
-
-    epoch: int
-    train: Tally
-    valid: Tally | None = None
-
-    def text(self) -> str:
-        """`epoch 1  loss 0.47  auc 0.74  valid loss 0.48  auc 0.73`."""
-        valid = f"  valid {self.valid.text()}" if self.valid is not None else ""
-        return f"epoch {self.epoch}  {self.train.text()}{valid}"
 
 
 class Fitted:

@@ -17,11 +17,11 @@ from psrt.executor.program import Executor, Feed
 from psrt.graph.model import Model
 from psrt.partition.transpiler import DistributeTranspiler
 from psrt.trainer.fitting.feeds import Data, batches_of
-from psrt.trainer.fitting.fitted import EpochLosses, Fitted
+from psrt.trainer.fitting.fitted import Fitted
 from psrt.trainer.fitting.kept_rows import KeptRows
 from psrt.trainer.fitting.local_executor import LocalExecutor
 from psrt.trainer.inputs import Outputs
-from psrt.trainer.measuring import Tally
+from psrt.trainer.measuring import NEWEST, EpochLosses, ScoredRows, Tally
 from psrt.trainer.training import ConnectedExecutor
 
 AnyExecutor: TypeAlias = LocalExecutor | ConnectedExecutor
@@ -99,7 +99,7 @@ def _trained(
     executor: AnyExecutor, outputs: Outputs, data: Data, model: Model, batch_size: int
 ) -> Tally:
     """Train on one epoch."""
-    tally = Tally()
+    tally = Tally(ScoredRows(NEWEST))
     for feed in batches_of(data, model, batch_size):
         fetched = executor.run(feed, outputs.names)
         tally.update(outputs.read(fetched), _examples(feed))
@@ -121,7 +121,7 @@ def _tested(
     """Measure on held-back data, forward only; metrics count from zero before and after."""
     if isinstance(executor, ConnectedExecutor):
         executor.pull()
-    scope, tally = executor.scope, Tally()
+    scope, tally = executor.scope, Tally(ScoredRows())
     scope.reset_state(model.program)
     tester = Executor(model.program.clone(for_test=True), scope, source=executor)
     for feed in batches_of(data, model, batch_size):

@@ -23,11 +23,13 @@ from psrt.trainer.inputs.batches import PREPARED_AHEAD, feed, format_of, trainin
 from psrt.trainer.inputs.counts import with_counts
 from psrt.trainer.inputs.job import Job, load_job
 from psrt.trainer.inputs.kept_values import Kept, kept_of, plain_of
-from psrt.trainer.inputs.outputs import Measured, Outputs
+from psrt.trainer.inputs.outputs import Measured, Outputs, Scored, groups_of
 from psrt.trainer.inputs.prefetch import BatchPreparer, PreparedBatch, bind
+from psrt.trainer.inputs.program_file import run_user_code
 from psrt.trainer.inputs.warm_start import warm_start_of
 
 __all__ = ["PREPARED_AHEAD", "Ahead", "feed", "format_of", "training_files"]
-__all__ += ["BatchPreparer", "Measured", "Outputs", "PreparedBatch", "bind"]
+__all__ += ["BatchPreparer", "Measured", "Outputs", "PreparedBatch", "Scored", "bind"]
+__all__ += ["groups_of", "run_user_code"]
 __all__ += ["Job", "Kept", "batches", "kept_of", "load_job", "plain_of", "redealing", "state"]
 __all__ += ["resuming", "warm_start_of", "with_counts"]

@@ -58,6 +58,7 @@ def go_on(former: Sequence[Former], seed: int, epochs: int, deal_again: Deal) ->
 
     `seed` is the shuffle seed of the job, which has `epochs` epochs.
     """
+    validated = former[0].reached.validated  # of trainer 0, which validates
     first = min(each.reached.epoch for each in former)
     steps = max(each.reached.steps for each in former)
     dealt: list[list[DealtFiles]] = []
@@ -72,7 +73,8 @@ def go_on(former: Sequence[Former], seed: int, epochs: int, deal_again: Deal) ->
             dealt=tuple(
                 DealtEpoch(epoch, of_all[trainer].files, of_all[trainer].place)
                 for epoch, of_all in enumerate(dealt, first)
-            )
+            ),
+            validated=validated,
         ).at_start_of(first, steps)
         for trainer in range(trainers)
     ]

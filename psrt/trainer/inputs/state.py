@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,13 +31,20 @@ _VERSION, _DEALT_VERSION = 2, 3
 class Reached:
     """Progress: `steps` mini-batches, in epoch `epoch` from 1, with `place` to continue from.
 
-    `dealt` are the epochs from `epoch` on whose files were dealt again, in order.
+    `validated` is the course of an earlier process's validations, if there were some. `dealt` are
+    the epochs from `epoch` on whose files were dealt again, in order.
     """
 
     epoch: int = 1
     steps: int = 0
     place: Place = BEGINNING
     dealt: tuple[DealtEpoch, ...] = ()
+    validated: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def begins_epoch(self) -> bool:
+        """True before the first batch of an epoch whose files were not dealt again."""
+        return self.place == BEGINNING and all(each.epoch != self.epoch for each in self.dealt)
 
     def files_in(self, epoch: int, files: Sequence[DataFile], seed: int) -> DealtFiles:
         """Return the files to read in an epoch, in order, and the place to begin at.
@@ -51,19 +58,22 @@ class Reached:
         return DealtFiles(tuple(in_epoch(files, seed, epoch)), first)
 
     def mark(self) -> str:
-        """Epoch, steps and place as short JSON, for the lineage of a trainer."""
-        return json.dumps([self.epoch, self.steps, asdict(self.place)], separators=(",", ":"))
+        """Epoch, steps, place and validations as short JSON, for the lineage of a trainer."""
+        facts = [self.epoch, self.steps, asdict(self.place)]
+        facts += [dict(self.validated)] if self.validated else []
+        return json.dumps(facts, separators=(",", ":"))
 
     def at_mark(self, mark: str) -> Reached:
         """The progress at a mark of a former process, which began at this one."""
-        epoch, steps, place = json.loads(mark)
-        return replace(self.at_start_of(epoch, steps), place=place_of(place))
+        epoch, steps, place, *validated = json.loads(mark)
+        reached = self.at_start_of(epoch, steps)
+        return replace(reached, place=place_of(place), validated=validated[0] if validated else {})
 
     def at_start_of(self, epoch: int, steps: int) -> Reached:
         """The progress before the first batch of a later epoch."""
         dealt = tuple(each for each in self.dealt if each.epoch >= epoch)
         place = next((each.place for each in dealt if each.epoch == epoch), BEGINNING)
-        return Reached(epoch, steps, place, dealt)
+        return Reached(epoch, steps, place, dealt, self.validated)
 
 
 @dataclass(frozen=True)
@@ -95,12 +105,14 @@ class Parameters(Protocol):
 class Recorder:
     """Records the progress of a training and writes it to `path`, unless that is empty.
 
-    `parameters`, while set, are written with each state.
+    `parameters`, while set, are written with each state. `validated` returns the course of the
+    validations up to a step, empty = it is that of the start.
     """
 
     def __init__(self, path: str, share: DataShare, start: Reached) -> None:
         self._path, self._share, self.reached = path, share, start
         self.parameters: Parameters | None = None
+        self.validated: Callable[[int], Mapping[str, Any]] = lambda step: {}
 
     def trained(self, batch: PreparedBatch, following: PreparedBatch | None) -> None:
         """Record the step on `batch`; `following` is the batch after it, None at the end."""
@@ -127,7 +139,8 @@ class Recorder:
 
     def mark_after(self, batch: PreparedBatch, following: PreparedBatch | None) -> str:
         """The mark behind the step on `batch`."""
-        return self._after(batch, following).mark()
+        reached = self._after(batch, following)
+        return replace(reached, validated=self._validated(reached)).mark()
 
     @property
     def share(self) -> DataShare:
@@ -144,7 +157,12 @@ class Recorder:
         share, version = asdict(self._share), _DEALT_VERSION if reached.dealt else _VERSION
         facts = {"epoch": reached.epoch, "steps": reached.steps, "place": asdict(reached.place)}
         dealt = {"dealt": [each.plain() for each in reached.dealt]} if reached.dealt else {}
-        return {"psrt_state": version, **share, **facts, **dealt}
+        validated = dict(self._validated(reached))
+        more = {"validated": validated} if validated else {}
+        return {"psrt_state": version, **share, **facts, **dealt, **more}
+
+    def _validated(self, reached: Reached) -> Mapping[str, Any]:
+        return self.validated(reached.steps) or reached.validated
 
     def write(self) -> None:
         """Write the state, changed or not, behind the parameters that it names."""
@@ -208,7 +226,8 @@ def reached_of(found: dict[str, Any], share: DataShare, source: str) -> Reached:
             )
     try:
         dealt = tuple(map(DealtEpoch.of, found.get("dealt", ())))
-        return Reached(found["epoch"], found["steps"], place_of(found["place"]), dealt)
+        place, validated = place_of(found["place"]), dict(found.get("validated", {}))
+        return Reached(found["epoch"], found["steps"], place, dealt, validated)
     except (AttributeError, KeyError, TypeError) as error:
         raise _no_state(source) from error
 

@@ -6,11 +6,12 @@ start, and the values of its kind; a value that is not known is left out.
 
 from __future__ import annotations
 
+import csv
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TextIO, TypeAlias
 
 from psrt.core.clock import Clock
 from psrt.core.errors import ConfigError, DataError
@@ -24,6 +25,7 @@ TRAIN, VALIDATION = "train", "validation"
 PLACES = ("kind", "step", "epoch", "examples", "seconds")
 """Members of a record that are no values."""
 
+CSV = ".csv"
 SUFFIX = ".curves.jsonl"
 """The end of the names of files that `psrt plot` looks for."""
 
@@ -39,19 +41,40 @@ class CurveFile:
     """A file of JSON lines, which is appended to; each is there once it is written."""
 
     def __init__(self, path: str) -> None:
-        try:
-            self._file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 - closed by `close`
-        except OSError as error:
-            raise ConfigError(
-                f"curves cannot be written to {path}: {error.strerror}.",
-                hint="Name a file in a directory that exists.",
-            ) from error
+        self._file = _opened(path)
 
     def write(self, record: Record) -> None:
         self._file.write(json.dumps(record) + "\n")
 
     def close(self) -> None:
         self._file.close()
+
+
+class CsvFile:
+    """A CSV file, which is appended to; its columns are fixed, and an empty cell is unknown."""
+
+    def __init__(self, path: str, values: Sequence[str]) -> None:
+        self._file = _opened(path)
+        columns = [*PLACES, *(name for name in values if name not in PLACES)]
+        self._rows = csv.DictWriter(self._file, columns, extrasaction="ignore")
+        if not self._file.tell():
+            self._rows.writeheader()
+
+    def write(self, record: Record) -> None:
+        self._rows.writerow(record)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _opened(path: str) -> TextIO:
+    try:
+        return open(path, "a", encoding="utf-8", buffering=1, newline="")
+    except OSError as error:
+        raise ConfigError(
+            f"curves cannot be written to {path}: {error.strerror}.",
+            hint="Name a file in a directory that exists.",
+        ) from error
 
 
 class TensorBoard:
@@ -102,15 +125,37 @@ class Curves:
                 log.warning("the end of the curves was not written: %s", error)
 
 
-def sinks_of(path: str, tensorboard: str) -> list[CurveSink]:
-    """The sinks of settings; "" = none. Raises `ConfigError` for one that cannot be made."""
-    files: list[CurveSink] = [CurveFile(path)] if path else []
-    return [*files, *([TensorBoard(tensorboard)] if tensorboard else [])]
+def sinks_of(path: str, tensorboard: str, metrics: Sequence[str] = ()) -> list[CurveSink]:
+    """The sinks of settings; "" = none. `metrics` are names of the model's, for columns of CSV.
+
+    Raises `ConfigError` for one that cannot be made.
+    """
+    values = ["examples_per_s", "loss", "auc", *metrics]
+    sinks: list[CurveSink] = []
+    if path:
+        sinks.append(CsvFile(path, values) if path.endswith(CSV) else CurveFile(path))
+    return [*sinks, *([TensorBoard(tensorboard)] if tensorboard else [])]
 
 
 def read(path: Path) -> list[Record]:
     """The records of a file; raises `DataError` naming a line that is none."""
-    return list(_records(path))
+    return list(_rows(path) if path.suffix == CSV else _records(path))
+
+
+def _rows(path: Path) -> Iterator[Record]:
+    """The records of a CSV file; `train` and `validation` are the only texts."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in (rows := csv.DictReader(file)):
+                try:
+                    kind, step = row.pop("kind"), int(row["step"])
+                    known = {name: float(cell) for name, cell in row.items() if cell}
+                    yield {**known, "kind": kind, "step": step}
+                except (ValueError, TypeError, KeyError) as error:
+                    where = f"{path}, line {rows.line_num}"
+                    raise DataError(f"{where}, is no record of a curve.") from error
+    except OSError as error:
+        raise DataError(f"curves cannot be read from {path}: {error.strerror}.") from error
 
 
 def _records(path: Path) -> Iterator[Record]:

@@ -16,6 +16,7 @@ from psrt.executor.ports import ParamSource
 from psrt.executor.program import Executor
 from psrt.trainer.inputs import PREPARED_AHEAD, Ahead, Job, Outputs, PreparedBatch, bind
 from psrt.trainer.measuring.metrics import Tally, number
+from psrt.trainer.measuring.scored_rows import ScoredRows
 
 PULLED_AHEAD = 2
 
@@ -26,7 +27,7 @@ def test(
     """Loss, AUC and metrics over `batches`; metrics count from zero, dropout is off."""
     scope.reset_state(job.program)
     executor = Executor(job.program.clone(for_test=True), scope)
-    outputs, tally = Outputs(job.model), Tally()
+    outputs, tally = Outputs(job.model), Tally(ScoredRows())
 
     def pulled() -> Generator[tuple[PreparedBatch, Mapping[str, F32]], None, None]:
         with Ahead(batches, PREPARED_AHEAD) as prepared:

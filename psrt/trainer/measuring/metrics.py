@@ -16,8 +16,10 @@ from psrt.core.errors import DataError
 from psrt.core.types import F32, Array
 from psrt.kernels.ops import nn
 from psrt.trainer.inputs import Measured
+from psrt.trainer.measuring.scored_rows import ScoredRows
 
 BUCKETS = 4096
+AREAS = ("auc", "gauc", "weighted_auc")
 
 
 class AucHistogram:
@@ -71,14 +73,23 @@ class Mean:
 class Tally:
     """Loss, AUC and the model's own metrics over some batches.
 
-    `metrics` are the values of the last batch: a metric that should cover more counts itself, as
-    `layers.auc` does. AUC stays NaN for a model without a prediction.
+    AUC stays NaN for a model without a prediction. `rows` has the examples for measures that take
+    all of them; None = these are not measured.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rows: ScoredRows | None = None) -> None:
         self.loss = Mean()
         self.auc = AucHistogram()
-        self.metrics: dict[str, float] = {}
+        self._rows, self._metrics = rows, dict[str, float]()
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Metrics of the model, then what it measures over examples.
+
+        The former are values of the last batch: a metric that should cover more counts itself, as
+        `layers.auc` does.
+        """
+        return self._metrics | ({} if self._rows is None else self._rows.values())
 
     @property
     def examples(self) -> int:
@@ -88,7 +99,9 @@ class Tally:
         self.loss.update(measured.loss, examples)
         if measured.scores is not None:
             self.auc.update(*measured.scores)
-        self.metrics = measured.metrics
+        self._metrics = measured.metrics
+        if self._rows is not None and measured.scored is not None:
+            self._rows.add(measured.scored)
 
     def arrays(self) -> dict[str, Array]:
         """Copies of the sums, for `Tally.of`."""
@@ -106,11 +119,9 @@ class Tally:
         return tally
 
     def values(self) -> dict[str, float]:
-        """Loss, AUC and metrics by name; an unknown AUC is left out."""
+        """Loss, AUC and metrics by name; an unknown AUC, also by group or weight, is left out."""
         values = {"loss": self.loss.value(), "auc": self.auc.value(), **self.metrics}
-        if math.isnan(values["auc"]):
-            del values["auc"]
-        return values
+        return {n: v for n, v in values.items() if not (n in AREAS and math.isnan(v))}
 
     def text(self) -> str:
         """`loss 0.4711  auc 0.7433  accuracy 0.8100`; an unknown AUC is left out."""

@@ -20,6 +20,7 @@ from psrt.data.sources import Place
 from psrt.trainer.inputs import Measured
 from psrt.trainer.measuring.done_share import as_duration
 from psrt.trainer.measuring.metrics import Tally, number
+from psrt.trainer.measuring.scored_rows import NEWEST, ScoredRows
 
 
 class Progress:
@@ -42,7 +43,7 @@ class Progress:
         self._epochs, self._every_s, self._clock, self._write = epochs, every_s, clock, write
         self.steps = self.examples = self.skipped_steps = 0
         self._epoch = 0
-        self._epoch_tally, self._line_tally, self._newest = Tally(), Tally(), Tally()
+        self._epoch_tally, self._line_tally, self._newest = Tally(), _of_line(), Tally()
         self._started_s = self._line_started_s = self._ended_s = clock.now()
         self._is_stepping = self._is_complete = False
         self._place: tuple[int, Place | None] = 1, None
@@ -121,6 +122,11 @@ class Progress:
             "auc": number(self._newest.auc.value()),
         }
 
+    @property
+    def epoch_tally(self) -> Tally:
+        """The sums of the running epoch."""
+        return self._epoch_tally
+
     def tally_before(self, epoch: int) -> Tally:
         """A copy of the sums of this epoch up to its next step."""
         return Tally.of(self._epoch_tally.arrays()) if epoch == self._epoch else Tally()
@@ -136,13 +142,14 @@ class Progress:
             return
         left_out = self.skipped_steps
         skipped = f"  {counted(left_out, 'step')} left out" if left_out else ""
+        metrics = tally.metrics
         rate = tally.examples / max(seconds, 1e-9)
         self._write(
             f"epoch {self._epoch}/{self._epochs}  step {self.steps}  {self.examples:,} examples"
             f"  {rate:,.0f} ex/s  {tally.text()}{skipped}{self._left()}"
         )
-        self._line_started_s, self._line_tally, self._newest = self._ended_s, Tally(), tally
-        values = {name: number(value) for name, value in tally.metrics.items()}
+        self._line_started_s, self._line_tally, self._newest = self._ended_s, _of_line(), tally
+        values = {name: number(value) for name, value in metrics.items()}
         numbers = {**self.numbers(), "examples_per_s": round(rate, 1)}
         self._record({"step": numbers.pop("steps"), **numbers, **values})
 
@@ -182,3 +189,8 @@ class Progress:
             "train_auc": number(tally.auc.value()),
             "metrics": {name: number(value) for name, value in tally.metrics.items()},
         }
+
+
+def _of_line() -> Tally:
+    """Sums of a progress line, with its newest examples."""
+    return Tally(ScoredRows(NEWEST))

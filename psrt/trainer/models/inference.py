@@ -206,6 +206,8 @@ def prediction_of(job: Job) -> Prediction:
         slots=job.slots,
         format=data.format,
         options=options,
+        group=model.group.name if model.group is not None else "",
+        weight=model.weight.name if model.weight is not None else "",
     )
 
 

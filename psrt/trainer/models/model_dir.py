@@ -45,7 +45,8 @@ class Prediction:
     """Prediction of a model: the data vars to feed and the vars to fetch.
 
     `kind` names the fetched values: "probability", "logit", or "" where it is unknown.
-    `label` is the data var with the true answers, "" for none; `slots` are the fields of a line of
+    `label` is the data var with the true answers, "" for none, `group` and `weight` those of the
+    model's Model; `slots` are the fields of a line of
     the training files, labels included, `format` is that of these files, with its `options`.
     """
 
@@ -56,6 +57,13 @@ class Prediction:
     slots: tuple[Slot, ...] = ()
     format: str = "multislot"
     options: Mapping[str, Any] = field(default_factory=dict)
+    group: str = ""
+    weight: str = ""
+
+    @property
+    def measured_by(self) -> tuple[str, str]:
+        """Names of the data vars with groups and weights, "" for none."""
+        return self.group, self.weight
 
 
 @dataclass
@@ -194,6 +202,8 @@ def _parse_prediction(plain: dict[str, Any]) -> Prediction:
         slots=tuple(Slot(**slot) for slot in plain.get("slots", ())),
         format=_known_format(plain.get("format", "multislot")),
         options=_legal_options(plain.get("options", {})),
+        group=str(plain.get("group", "")),
+        weight=str(plain.get("weight", "")),
     )
 
 

@@ -2,8 +2,9 @@
 
 Inputs are the model's feeds, outputs its fetches, both by their names; the first dimension is free.
 Of a distributed table, of which any int64 is an id, the file has the rows that were trained, and
-computes the initial values of others. Programs without a counterpart in ONNX are refused before
-anything is written: ragged inputs, op types without an exporter. Limit: 2 GiB a file,
+computes the initial values of others. A ragged input that a lookup pools is two, its
+elements and their offsets. Programs without a counterpart in ONNX are refused before anything is
+written: other ragged vars, op types without an exporter. Limit: 2 GiB a file,
 of protobuf. The `onnx` package is an extra, imported here alone.
 """
 
@@ -30,6 +31,7 @@ from psrt.trainer.models.onnx_nodes import (
     OnnxGraph,
     OnnxNode,
     Vocabulary,
+    offsets_of,
     refusal,
 )
 
@@ -38,6 +40,8 @@ IR_VERSION = 8
 
 LARGEST_FILE_BYTES = 2**31 - 2**20
 BATCH = "batch"
+POOLING = ("slot_embeddings", "weighted_embedding")
+"""Ops that take ragged inputs and have no ragged output."""
 
 
 def export_onnx(predictor: Predictor, path: Path) -> None:
@@ -75,17 +79,32 @@ def _opsets(onnx: Any, graph: OnnxGraph) -> list[Any]:
 
 def graph_of(program: Program, vocabularies: Mapping[str, Vocabulary]) -> OnnxGraph:
     """The nodes of a program for testing, or a refusal."""
-    for var in program.data_vars():
-        if var.ragged:
-            raise ProgramError(
-                f"The data var {var.name} is ragged, which ONNX has no type for. "
-                "Nothing was written.",
-                hint="Feed a fixed number of values an example, padded, or use `psrt predict`.",
-            )
+    _check_ragged(program)
     graph = OnnxGraph(program.vars, vocabularies)
     for op in program.ops:
         _draw(op, graph)
     return graph
+
+
+def _check_ragged(program: Program) -> None:
+    """Raise `ProgramError` for a ragged var that an op reads for which it is not pooled at once."""
+    for op in program.ops:
+        names = [name for of_slot in op.inputs.values() for name in of_slot]
+        unpooled = [name for name in names if program.vars[name].ragged]
+        if unpooled and op.type not in POOLING:
+            raise ProgramError(
+                f"The var {unpooled[0]} is ragged, which ONNX has no type for, and {op} does not "
+                "pool it. Nothing was written.",
+                hint="Pool it with layers.slot_embeddings, feed a fixed number of values an "
+                "example, padded, or use `psrt predict`.",
+            )
+
+
+def inputs_of(predictor: Predictor) -> list[str]:
+    """The names of the inputs of a file: the feeds, and offsets behind each ragged one."""
+    vars = predictor.program.vars
+    pairs = ((name, offsets_of(name)) for name in predictor.feeds)
+    return [each for pair in pairs for each in pair[: 1 + vars[pair[0]].ragged]]
 
 
 def _draw(op: Op, graph: OnnxGraph) -> None:
@@ -169,7 +188,7 @@ def _graph_proto(
     return helper.make_graph(
         [_node(helper, node) for node in graph.nodes],
         "psrt",
-        [_value_info(onnx, vars[name]) for name in predictor.feeds],
+        [_input_info(onnx, vars, name) for name in inputs_of(predictor)],
         [_value_info(onnx, vars[name]) for name in predictor.fetches],
         [
             onnx.numpy_helper.from_array(np.asarray(array, order="C"), name)
@@ -183,7 +202,15 @@ def _node(helper: Any, node: OnnxNode) -> Any:
     return helper.make_node(node.type, node.inputs, node.outputs, domain=node.domain, **node.attrs)
 
 
+def _input_info(onnx: Any, vars: Mapping[str, Var], name: str) -> Any:
+    if name in vars:
+        return _value_info(onnx, vars[name])
+    int64 = onnx.helper.np_dtype_to_tensor_dtype(np.dtype("int64"))
+    return onnx.helper.make_tensor_value_info(name, int64, [f"{BATCH} + 1"])
+
+
 def _value_info(onnx: Any, var: Var) -> Any:
     dtype = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(var.dtype))
-    dims = [BATCH if size == ROWS else size for size in var.shape]
+    first = f"elements of {var.name}" if var.ragged else BATCH
+    dims = [first if size == ROWS else size for size in var.shape]
     return onnx.helper.make_tensor_value_info(var.name, dtype, dims)

@@ -30,6 +30,7 @@ from psrt.kernels import jit
 from psrt.kernels.ops import nn
 from psrt.trainer.models.file_layout import format_of_files, layout_of
 from psrt.trainer.models.inference import Predictor, load_inference_model
+from psrt.trainer.models.measured_predictions import MeasuredPredictions
 from psrt.trainer.models.model_dir import MANIFEST, Prediction
 from psrt.trainer.models.prediction_text import FORMATS, Fetched
 
@@ -55,8 +56,8 @@ def predict(
     directory: str,
     files: Sequence[Path | str],
     advance: Callable[[int], None],
-) -> int:
-    """Write the predictions for `files`; returns the number of examples.
+) -> tuple[int, str]:
+    """Write the predictions for `files`; returns the number of examples, and their measures.
 
     `advance` is called with the bytes of text read since its last call.
     """
@@ -67,19 +68,25 @@ def predict(
     predictor = load_inference_model(directory, settings.fetch or None)
     check_fetches(predictor)
     layout = layout_of(settings, predictor.prediction)
-    slots = slots_of_files(predictor, settings.slots, layout)
+    measured_by = (layout.label, *layout.measured_by) if settings.measure else ()
+    slots = slots_of_files(predictor, settings.slots, layout, measured_by)
+    names = {slot.name for slot in slots}
+    measured = MeasuredPredictions(layout, names, predictor.fetches) if settings.measure else None
     format = format_of_files(settings, layout, slots)
     limits = threadpool_limits(settings.cpu_threads, user_api="blas")
     with limits, output(settings.out) as file, naming_slots(slots, predictor.feeds):
-        return _write(settings, predictor, _read(settings, format, files, advance), file)
+        batches = _read(settings, format, files, advance)
+        examples = _write(settings, predictor, batches, file, measured)
+    return examples, "" if measured is None else measured.text()
 
 
 def slots_of_files(
-    predictor: Predictor, names: Sequence[str], layout: Prediction
+    predictor: Predictor, names: Sequence[str], layout: Prediction, more: Sequence[str] = ()
 ) -> tuple[Slot, ...]:
     """The fields of a line: those named, or else those of the training files.
 
-    Of files with named columns only those that the model is fed are read, so labels may be absent.
+    Of files with named columns only those that the model is fed, and `more`, are read, so labels
+    may be absent.
     """
     known = {slot.name: slot for slot in predictor.slots}
     for name in names:
@@ -95,7 +102,8 @@ def slots_of_files(
             hint=f"It is fed {', '.join(predictor.feeds)}; the order is that of the files.",
         )
     if not names and "columns" in options_of(layout.format):
-        return tuple(slot for slot in predictor.slots if slot.name in predictor.feeds)
+        read = {*predictor.feeds, *more}
+        return tuple(slot for slot in predictor.slots if slot.name in read)
     return tuple(known[name] for name in names) or predictor.slots
 
 
@@ -246,7 +254,11 @@ def _read(
 
 
 def _write(
-    settings: PredictConfig, predictor: Predictor, batches: Iterator[Batch], file: TextIO
+    settings: PredictConfig,
+    predictor: Predictor,
+    batches: Iterator[Batch],
+    file: TextIO,
+    measured: MeasuredPredictions | None = None,
 ) -> int:
     vars = [predictor.program.vars[name] for name in predictor.feeds]
     as_probabilities = predictor.prediction.kind == "logit" and not settings.logits
@@ -259,6 +271,9 @@ def _write(
         values = [probabilities(v) for v in fetched] if as_probabilities else fetched
         with writing(settings.out or _STDOUT):
             file.writelines(lines_of(predictor.fetches, values))
+        if measured is not None:
+            is_logit = predictor.prediction.kind == "logit"
+            measured.add(probabilities(fetched[0]) if is_logit else fetched[0], batch)
         examples += rows
     return examples
 

@@ -98,7 +98,7 @@ def replace(written: Path, place: Path) -> None:
     kept = previous(place)
     try:
         if not _lacks_a_model(place):
-            _discard(kept)
+            discard(kept)
             place.rename(kept)
         _finish(written, place)
     except OSError as error:
@@ -171,7 +171,7 @@ def _whose(name: str) -> str:
     return MANIFEST if name.startswith(f"{MANIFEST}.") and name.endswith(_UNFINISHED) else name
 
 
-def _discard(directory: Path) -> None:
+def discard(directory: Path) -> None:
     """Remove a model, its manifest first: what is left of it must not look complete."""
     if directory.exists():
         _empty(directory)
@@ -180,7 +180,7 @@ def _discard(directory: Path) -> None:
 
 def _discard_if_possible(directory: Path) -> None:
     try:
-        _discard(directory)
+        discard(directory)
     except OSError as error:
         log.warning("%s, the earlier model, cannot be removed: %s", directory, error.strerror)
 

@@ -5,7 +5,7 @@ It saves first: a test that fails, or is interrupted, costs no model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,8 @@ from psrt.trainer.training import CompletionWait, Say, TrainingRun, await_others
 class Conclusion:
     """The work of trainer 0 after its last step; call `save_and_test` once.
 
-    `saved` gets the directory of the model once it is complete. `best` is the best validation, None
-    = there was none; a job that keeps its model has saved it, and tests it.
+    `saved` gets the directory of the model once it is complete. A job that keeps its best model
+    and `has_best` has saved it, and tests that one.
     """
 
     def __init__(
@@ -33,10 +33,10 @@ class Conclusion:
         cluster: Cluster,
         say: Say,
         saved: Callable[[str], None],
-        best: Mapping[str, Any] | None = None,
+        has_best: bool = False,
     ) -> None:
         self._saved = saved
-        self._keeps_best = job.config.validation.keep_best and best is not None
+        self._keeps_best = job.config.validation.keep_best and has_best
         self._settings, self._job, self._run, self._say = settings, job, run, say
         self._cluster, self._communicator = cluster, cluster.communicator
         self._tests = batches.test_files(job)

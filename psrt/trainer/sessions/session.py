@@ -37,12 +37,14 @@ from psrt.trainer.inputs import (
 )
 from psrt.trainer.measuring import Curves, DoneShare, Progress, curves
 from psrt.trainer.observing import Watchers
+from psrt.trainer.sessions.after_steps import AfterSteps
+from psrt.trainer.sessions.callbacks import callbacks_of
 from psrt.trainer.sessions.conclusion import Conclusion
 from psrt.trainer.sessions.profiling import profiled, spanned
-from psrt.trainer.sessions.session_parts import Cluster, print_job
+from psrt.trainer.sessions.session_parts import Cluster, print_job, saver_of, saves_of
 from psrt.trainer.sessions.signals import Interrupted, StopSignals
 from psrt.trainer.sessions.step_values import StepValues
-from psrt.trainer.sessions.validation import looking_for_end, validator_for
+from psrt.trainer.sessions.validation import course_of, looking_for_end, validator_for
 from psrt.trainer.training import Say, SingleTrainer, TrainingRun
 
 log = logging.getLogger("psrt.trainer")
@@ -70,7 +72,9 @@ class Session:
         self._files = batches.training_files(job, settings.trainer_id, settings.trainers)
         share = DoneShare(self._files, data.shuffle_seed, data.epochs)
         clock, every_s = MonotonicClock(), settings.log_every_s
-        self._curves = Curves(curves.sinks_of(settings.curves, settings.tensorboard), clock)
+        metrics = [*job.model.metrics, *job.model.measured]
+        sinks = curves.sinks_of(settings.curves, settings.tensorboard, metrics)
+        self._curves = Curves(sinks, clock)
         record = partial(self._curves.record, curves.TRAIN)
         self._progress = Progress(data.epochs, every_s, clock, say, share.at, record)
         self._outputs = Outputs(job.model)
@@ -82,6 +86,12 @@ class Session:
         self._interruption = Interruption(settings)
         seen = self._progress, self._curves, self._interruption.saved
         self._validator = validator_for(settings, job, run, cluster, *seen, say)
+        if self._validator is not None:
+            self._recorder.validated = self._validator.course_at
+        saver = saver_of(settings, job, run, cluster, say)
+        saves = saves_of(settings, saver, self._progress, self._interruption.saved)
+        callbacks = callbacks_of(settings, job, cluster.end_early, say)
+        self._after_steps = AfterSteps(saves, self._validator, callbacks, self._progress)
         self._ends_early = False
         self._joined = False
         self._leaving: Leaving | None = None
@@ -122,8 +132,7 @@ class Session:
         self._joined = True
         self._run.executor.begin_at(self._recorder.reached.steps)
         print_job(self._job, self._settings, self._say)
-        if self._validator is not None and self._recorder.reached.steps:
-            self._validator.go_on()
+        self._after_steps.go_on(self._recorder.reached)
         with profiled(self._settings, self._run, self._say):
             self._train(signals)
 
@@ -174,17 +183,24 @@ class Session:
             else:
                 self._progress.skipped_step(is_last)
             self._recorder.trained(batch, following)
-            self._validate(batch, following, ended)
+            self._between_steps(batch, following, ended)
 
         prepared = spanned(source, run.profiler)
         leaving = Leaving(self._communicator, ended, self._cluster.hurry, self._say)
         self._leaving = leaving
+        self._end_if_decided(ended)
+        looking = looking_for_end(
+            self._settings, self._job, self._cluster, ended, self._recorder.reached.validated
+        )
         with (
             Ahead(prepared, batches.PREPARED_AHEAD) as ahead,
             leaving,
             signals.quietly(leaving.begin),
-            looking_for_end(self._settings, self._job, self._cluster, ended) as early_end,
+            looking as early_end,
         ):
+            if self._validator is None:
+                patience = self._job.config.validation.patience
+                self._recorder.validated = partial(course_of, early_end, patience)
             position = self._position_after
             run.run_from(ahead, outputs.names, on_step, self._begun, ended, position)
             self._progress.end()
@@ -194,14 +210,16 @@ class Session:
         if self._communicator.makes_cuts and has_trained:
             self._communicator.declare_trained()
 
-    def _validate(
+    def _between_steps(
         self, batch: PreparedBatch, following: PreparedBatch | None, ended: threading.Event
     ) -> None:
-        if self._validator is None:
-            return
         next_epoch = None if following is None else following.epoch
-        self._validator.after(batch.epoch, next_epoch, self._recorder.reached.steps)
-        if self._validator.has_ended:
+        if self._after_steps.after(batch.epoch, next_epoch, self._recorder.reached.steps):
+            self._recorder.write()  # the state of this point, now with its validation
+        self._end_if_decided(ended)
+
+    def _end_if_decided(self, ended: threading.Event) -> None:
+        if self._after_steps.has_ended:
             self._ends_early = True
             ended.set()
 
@@ -224,8 +242,8 @@ class Session:
         """Save and test on trainer 0; see `conclusion`."""
         if self._settings.trainer_id == 0:
             parts = self._settings, self._job, self._run, self._cluster, self._say
-            best = self._validator.best if self._validator is not None else None
-            self._results |= Conclusion(*parts, self._interruption.saved, best).save_and_test()
+            has_best = self._validator is not None and self._validator.has_kept
+            self._results |= Conclusion(*parts, self._interruption.saved, has_best).save_and_test()
 
     def leave(self, signal: int) -> None:
         """Complete; after a signal leave instead, with a short timeout and without raising."""

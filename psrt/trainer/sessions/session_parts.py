@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import TypeAlias
 
 from psrt.config.sections import TrainerConfig
+from psrt.core.errors import ConfigError
 from psrt.core.quantities import counted
 from psrt.core.specs import Collective, Geo
 from psrt.executor.memory import Scope
 from psrt.partition.transpile import local_program, program_for
 from psrt.trainer.collectives import CollectiveCluster, seat_of
 from psrt.trainer.inputs import Job, Outputs
-from psrt.trainer.models import ModelSaver
+from psrt.trainer.measuring import Progress
+from psrt.trainer.models import Intervals, ModelSaver, PeriodicSaves
 from psrt.trainer.training import (
     ConnectedCluster,
     Numerics,
@@ -58,6 +62,28 @@ def saver_of(
 ) -> ModelSaver:
     """The saver of the parameters as they are now."""
     return ModelSaver(job, run.scope, cluster, settings.on_nan, say)
+
+
+def saves_of(
+    settings: TrainerConfig, saver: ModelSaver, progress: Progress, saved: Callable[[str], None]
+) -> PeriodicSaves | None:
+    """The models that trainer 0 saves while training goes on; None for the others.
+
+    Raises `ConfigError` if there is no directory to save to.
+    """
+    intervals = Intervals(settings.save_every_steps, settings.save_every_epochs)
+    if settings.trainer_id or intervals == Intervals():
+        return None
+    if not settings.save:
+        raise ConfigError(
+            "[trainer] save_every_steps or save_every_epochs is set, but there is no directory to "
+            "save to.",
+            hint="Give --save DIR: the model after N steps is saved to DIR-step-N.",
+        )
+    place = Path(settings.save).resolve()
+    return PeriodicSaves(
+        place, intervals, settings.save_total_limit, saver.save, progress.paused, saved
+    )
 
 
 def group_of(settings: TrainerConfig, mode: Collective, run: TrainingRun) -> CollectiveCluster:

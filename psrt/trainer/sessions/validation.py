@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from psrt.config.sections import TrainerConfig
 from psrt.core.errors import ConfigError, DataError
@@ -17,7 +18,7 @@ from psrt.trainer.measuring import Curves, Progress, Tally, curves, evaluate
 from psrt.trainer.sessions.saved_session import scope_of, tested_model
 from psrt.trainer.sessions.session_parts import Cluster, saver_of
 from psrt.trainer.training import Say, TrainingRun
-from psrt.trainer.validating import Actions, DueSteps, EarlyEnd, Validator, contest_of
+from psrt.trainer.validating import Actions, DueSteps, EarlyEnd, Validated, Validator, contest_of
 
 
 def validator_for(
@@ -86,8 +87,28 @@ def check_validation(settings: TrainerConfig, job: Job) -> None:
 
 
 def looking_for_end(
-    settings: TrainerConfig, job: Job, cluster: Cluster, ended: threading.Event
+    settings: TrainerConfig,
+    job: Job,
+    cluster: Cluster,
+    ended: threading.Event,
+    validated: Mapping[str, Any],
 ) -> EarlyEnd:
-    """A context in which `ended` is set when trainer 0 ends the training of all early."""
-    looks = settings.trainer_id > 0 and job.config.validation.patience > 0
-    return EarlyEnd(lambda: cluster.members().ends_early, ended, CrashReport(), looks)
+    """A context in which `ended` is set when trainer 0 ends the training of all early.
+
+    It is set at once if it was in an earlier process, with as much patience, `validated` being the
+    course of that.
+    """
+    patience, former = job.config.validation.patience, Validated.of(validated)
+    looks = settings.trainer_id > 0 and (patience > 0 or bool(settings.callbacks))
+    has_come = looks and former is not None and former.has_ended(patience)
+    is_decided = partial(_ends_early, cluster)
+    return EarlyEnd(is_decided, ended, CrashReport(), looks, has_come=has_come)
+
+
+def _ends_early(cluster: Cluster) -> bool:
+    return cluster.members().ends_early
+
+
+def course_of(early_end: EarlyEnd, patience: int, step: int) -> dict[str, Any]:
+    """The course of the validations as a trainer has it that makes none: whether all have ended."""
+    return Validated(step, patience).plain() if early_end.has_come else {}

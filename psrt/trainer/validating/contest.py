@@ -27,9 +27,8 @@ class Standing:
 
 
 class Contest:
-    """Values of one metric in their order; `best` is NaN before the first.
-
-    `patience` = 0 never ends a training.
+    """Values of one metric in their order; `best` is NaN before the first, and
+    `waited` counts those since it. `patience` = 0 never ends a training.
     """
 
     def __init__(
@@ -37,16 +36,31 @@ class Contest:
     ) -> None:
         self.metric, self._higher = metric, higher
         self._min_delta, self._patience = min_delta, patience
-        self.best, self._waited = math.nan, 0
+        self.best, self.waited = math.nan, 0
+
+    def copy(self) -> Contest:
+        """A contest of the same rules and standing."""
+        other = Contest(self.metric, self._higher, self._min_delta, self._patience)
+        other.go_on(self.best, self.waited)
+        return other
+
+    def go_on(self, best: float, waited: int) -> None:
+        """Go on from the standing of an earlier process."""
+        self.best, self.waited = best, waited
 
     def take(self, values: Mapping[str, float]) -> Standing:
         """Compare the metric among the values of the next validation."""
         value = values[self.metric]
         if self._improves(value):
-            self.best, self._waited = value, 0
+            self.best, self.waited = value, 0
             return Standing(True, False)
-        self._waited += 1
-        return Standing(False, 0 < self._patience <= self._waited)
+        self.waited += 1
+        return Standing(False, self.has_ended)
+
+    @property
+    def has_ended(self) -> bool:
+        """True if patience is used up."""
+        return 0 < self._patience <= self.waited
 
     def _improves(self, value: float) -> bool:
         if math.isnan(value) or math.isnan(self.best):
@@ -57,7 +71,12 @@ class Contest:
 
 def contest_of(config: ValidationConfig, model: Model) -> Contest:
     """The contest of a job; raises `ConfigError` for a metric that its model does not have."""
-    known = [LOSS, *([AUC] if model.prediction is not None else []), *model.metrics]
+    known = [
+        LOSS,
+        *([AUC] if model.prediction is not None else []),
+        *model.metrics,
+        *model.measured,
+    ]
     metric = config.metric or (AUC if AUC in known else LOSS)
     if metric not in known:
         raise ConfigError(

@@ -18,7 +18,8 @@ LOOK_EVERY_S = 0.5
 class EarlyEnd:
     """Sets `ended` once `is_decided` returns True; a context in which a thread looks for it.
 
-    `has_come` is True from then on. Unless it `looks`, it does nothing.
+    `has_come` is True from then on, or from the start if an earlier process has ended. Unless it
+    `looks`, it does nothing.
     """
 
     def __init__(
@@ -28,14 +29,17 @@ class EarlyEnd:
         crashes: CrashReport,
         looks: bool = True,
         every_s: float = LOOK_EVERY_S,
+        has_come: bool = False,
     ) -> None:
         self._is_decided, self._ended, self._every_s = is_decided, ended, every_s
         self._crashes, self._looks = crashes, looks
         self._closed = threading.Event()
-        self.has_come = False
+        self.has_come = has_come
 
     def __enter__(self) -> EarlyEnd:
-        if self._looks:
+        if self.has_come:
+            self._ended.set()
+        elif self._looks:
             start_thread(self._look, "early end", self._crashes)
         return self
 

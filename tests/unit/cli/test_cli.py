@@ -164,7 +164,7 @@ def test_psrt_help_imports_no_subcommand() -> None:
     )
 
     assert done.returncode == 0, done.stderr
-    assert "Run a job on a cluster." in done.stdout
+    assert "Run a job or a script on a cluster." in done.stdout
 
 
 # --- psrt config and psrt version -----------------------------------------------------------------

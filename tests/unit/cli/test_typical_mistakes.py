@@ -163,7 +163,11 @@ MISTAKES = {
         "docs/reference/layers.md",
     ),
     "floats as ids": program(
-        "([item]", "([x]", "must hold int64 ids", "layers.slot_embeddings", "docs/reference/layers"
+        "([item]",
+        "([x]",
+        "must hold int64 ids",
+        "layers.slot_embeddings",
+        "docs/reference/layers.md",
     ),
     "a number in place of a var": program(
         "layers.fc(hidden, 1)",

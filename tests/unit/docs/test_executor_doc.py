@@ -41,9 +41,10 @@ def meanings(strategy: type) -> dict[str, str]:
 
 def is_read(field: str) -> bool:
     """Return True if a file other than the declaration reads a field of that name."""
-    room = ROOT / "psrt" / "executor"
-    sources = (path.read_text() for path in room.rglob("*.py") if path.stem != "strategies")
-    return any(re.search(rf"\b_?(exec|build)\.{field}\b", source) for source in sources)
+    rooms = (ROOT / "psrt" / "executor", ROOT / "psrt" / "fluid")
+    files = (path for room in rooms for path in room.rglob("*.py") if path.stem != "strategies")
+    pattern = rf"\b_?(exec|build|threading)\.{field}\b"
+    return any(re.search(pattern, path.read_text()) for path in files)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

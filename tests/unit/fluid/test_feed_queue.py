@@ -115,3 +115,15 @@ def test_an_error_of_a_run_is_the_one_that_programs_of_fluid_expect() -> None:
     with pytest.raises(fluid.core.EnforceNotMet):
         fluid.Executor().run(feed={"x": np.ones((2, 4), "float32")}, fetch_list=[loss])
     assert fluid.core.EnforceNotMet is PsrtError
+
+
+def test_a_program_of_data_alone_returns_what_was_pushed() -> None:
+    reader = fluid.layers.py_reader(capacity=2, shapes=[(-1, 3), (-1, 1)], dtypes=["float32"] * 2)
+    pair, exe = fluid.layers.read_file(reader), fluid.Executor()
+    exe.run(fluid.default_startup_program())
+
+    reader.queue.push([BATCHES[1], BATCHES[2][:, :1]])
+    first, second = exe.run(fetch_list=pair)
+
+    assert first.tolist() == BATCHES[1].tolist()
+    assert second.tolist() == BATCHES[2][:, :1].tolist()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 
-from psrt.launch.plan import PSERVER, TRAINER, ChildId
+from psrt.launch.plan import PSERVER, TRAINER, ChildId, Plan
+from psrt.launch.scripts import ScriptPlan
 from psrt.launch.supervise import (
-    OUTLIVED_S,
     STANDBY_AFTER_S,
     Kill,
     Outcome,
@@ -76,7 +76,7 @@ def test_trainers_that_run_on_without_a_pserver_fail_the_job_of_that_pserver() -
     supervisor.exited(PSERVERS[0], 0, now=1.0)
     supervisor.exited(PSERVERS[1], 0, now=5.0)
 
-    instructions = [supervisor.tick(0.9 + OUTLIVED_S), supervisor.tick(1.0 + OUTLIVED_S)]
+    instructions = [supervisor.tick(0.9 + Plan.outlived_s), supervisor.tick(1.0 + Plan.outlived_s)]
 
     assert instructions == [[], [Terminate(TRAINERS)]]
     assert supervisor.outcome == Outcome(culprit=PSERVERS[0], code=0)
@@ -396,3 +396,17 @@ def test_a_job_that_ends_starts_no_trainers() -> None:
     supervisor.interrupted(signal.SIGTERM, 1.0)
 
     assert supervisor.resized(3) == []
+
+
+def test_ranks_of_a_script_may_run_on_for_any_time_after_pservers_have_ended() -> None:
+    supervisor = Supervisor(GRACE_S, outlived_s=ScriptPlan.outlived_s)
+    for child in (*PSERVERS, *TRAINERS):
+        supervisor.started(child)
+    for child in PSERVERS:
+        supervisor.exited(child, 0, now=1.0)
+
+    assert supervisor.tick(now=1e9) == []
+
+    for child in TRAINERS:
+        supervisor.exited(child, 0, now=1e9)
+    assert (supervisor.phase, supervisor.outcome) == (Phase.ENDED, Outcome())

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="psrt.torch needs torch")
 
 import psrt.torch as pt  # noqa: E402
 from psrt.core.errors import ConfigError, ProgramError  # noqa: E402
+from psrt.torch import connecting  # noqa: E402
 
 HEIGHT, WIDTH = 50, 8
 EVERY_ID = np.arange(HEIGHT)
@@ -339,6 +340,25 @@ def test_the_optimizer_saves_its_numbers_and_no_rows(session):
     assert tables.param_groups[0]["lr"] == 0.25
 
 
+def test_a_model_may_call_its_own_modules_tables(session):
+    class Ranker(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tables = pt.EmbeddingBagCollection([pt.EmbeddingBagConfig("items", WIDTH)])
+            self.table = torch.nn.Linear(WIDTH, 1)
+
+    assert [group["name"] for group in pt.TableOptimizer(Ranker()).param_groups] == ["items"]
+
+
+def test_a_session_begins_and_ends_without_a_block():
+    session = pt.local().begin()
+    pt.Embedding(4, "items")(torch.tensor([1]))
+    session.complete()
+
+    with pytest.raises(ConfigError, match="outside of a session"):
+        pt.Embedding(4, "items")
+
+
 def test_a_module_outside_of_a_session_is_refused():
     with pytest.raises(ConfigError, match="outside of a session"):
         pt.Embedding(4, "items")
@@ -356,3 +376,29 @@ def test_a_mode_whose_optimizers_run_on_trainers_is_refused(mode: str) -> None:
         pt.connect("127.0.0.1:6170", mode)
 
     assert caught.value.hint == "Use one of sync, async, ssp, half_async."
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"RANK": "1", "WORLD_SIZE": "3"},
+        {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "3"},
+        {"PMI_RANK": "1", "PMI_SIZE": "3"},
+        {"SLURM_PROCID": "1", "SLURM_NTASKS": "3"},
+        {"PADDLE_TRAINER_ID": "1", "PADDLE_TRAINERS_NUM": "3"},
+    ],
+    ids=["torchrun", "open_mpi", "mpich", "slurm", "paddle"],
+)
+def test_every_launcher_gives_rank_and_size(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    made = []
+    monkeypatch.setattr(connecting, "ConnectedTables", lambda *given: made.append(given))
+
+    pt.connect("127.0.0.1:1")
+
+    ((_, _, trainer_id, trainers, *_),) = made
+    assert (trainer_id, trainers) == (1, 3)

@@ -248,6 +248,20 @@ def test_collections_need_no_function_of_ids():
         assert session.ahead.used == 2 * len(given)
 
 
+def test_offsets_are_no_ids(monkeypatch):
+    wanted = []
+    with pt.local() as session:
+        bag = pt.EmbeddingBag(WIDTH, "items")
+        pull = session.pull_now
+        monkeypatch.setattr(session, "pull_now", lambda ids: wanted.append(ids) or pull(ids))
+        given = [{"items": (torch.tensor([7, 8, 9]), torch.tensor([0, 1]))}]
+
+        for batch in pt.Prefetch(given, bag, max_staleness=1):
+            bag(*batch["items"])
+
+    assert [ids["items"].tolist() for ids in wanted] == [[7, 8, 9]]
+
+
 def test_ids_that_are_not_looked_up_are_reported_and_change_nothing(caplog):
     plain, _ = trained(pt.optim.SGD(0.1), loop_over(False))
 

@@ -40,6 +40,37 @@ def test_a_file_is_continued(tmp_path: Path) -> None:
     assert len(read(tmp_path / "a.jsonl")) == 4
 
 
+def test_a_csv_file_has_the_same_records_and_one_header(tmp_path: Path) -> None:
+    for _ in range(2):
+        written(tmp_path / "a.csv")
+
+    written(tmp_path / "a.jsonl")
+    assert read(tmp_path / "a.csv") == 2 * read(tmp_path / "a.jsonl")
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert lines[:2] == [
+        "kind,step,epoch,examples,seconds,examples_per_s,loss,auc",
+        "train,10,1,,0.0,,0.5,",
+    ]
+    assert len(lines) == 5
+
+
+def test_a_csv_file_has_columns_for_metrics_of_the_model(tmp_path: Path) -> None:
+    curves = Curves(sinks_of(str(tmp_path / "a.csv"), "", ["gauc"]), ManualClock())
+    curves.record(VALIDATION, {"step": 1, "epoch": 1, "gauc": 0.6, "other": 3})
+    curves.close()
+
+    (record,) = read(tmp_path / "a.csv")
+    assert record["gauc"] == 0.6
+    assert "other" not in record
+
+
+def test_a_row_that_is_no_record_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("kind,step,loss\ntrain,1,0.5\ntrain,x,0.5\n")
+
+    with pytest.raises(DataError, match=r"a\.csv, line 3, is no record"):
+        read(tmp_path / "a.csv")
+
+
 def test_a_line_that_is_no_record_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"kind": "train", "step": 1}\n{"loss": 1}\n')

@@ -296,7 +296,7 @@ def test_a_ragged_input_is_refused_by_name(tmp_path: Path) -> None:
     assert_refused(
         lambda: layers.sequence_pool(layers.embedding(ragged(), (50, 4))),
         tmp_path,
-        "The data var words is ragged",
+        "The var words is ragged",
     )
 
 

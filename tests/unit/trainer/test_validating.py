@@ -16,7 +16,16 @@ from psrt.core.errors import ConfigError, UnavailableError
 from psrt.core.threads import CrashReport
 from psrt.trainer.inputs import Measured
 from psrt.trainer.measuring import Tally
-from psrt.trainer.validating import Actions, Contest, DueSteps, EarlyEnd, Validator, contest_of
+from psrt.trainer.validating import (
+    Actions,
+    Contest,
+    DueSteps,
+    EarlyEnd,
+    Point,
+    Validated,
+    Validator,
+    contest_of,
+)
 
 NAN = math.nan
 
@@ -123,19 +132,27 @@ def test_an_unknown_metric_is_refused_with_the_nearest_one() -> None:
     assert "auc" in caught.value.hint
 
 
+def tally(loss: float) -> Tally:
+    measured = Tally()
+    measured.update(Measured(loss, None, {}), 10)
+    return measured
+
+
 class Lab:
     """A validator whose tests have given losses; `done` is what it did."""
 
-    def __init__(self, losses: list[float], patience: int = 0, keeps: bool = True) -> None:
+    def __init__(
+        self, losses: list[float], patience: int = 0, keeps: bool = True, kept: float | None = None
+    ) -> None:
         self.losses, self.done = iter(losses), list[str]()
-        actions = Actions(self.test, self.keep if keeps else None, self.end, nullcontext)
+        of_before = None if kept is None else tally(kept)
+        keep = self.keep if keeps else None
+        actions = Actions(self.test, keep, self.end, nullcontext, lambda: of_before)
         contest = Contest("loss", False, patience=patience)
         self.validator = Validator(DueSteps(), contest, actions, lambda line: None)
 
     def test(self) -> Tally:
-        tally = Tally()
-        tally.update(Measured(next(self.losses), None, {}), 10)
-        return tally
+        return tally(next(self.losses))
 
     def keep(self) -> None:
         self.done.append("keep")
@@ -143,8 +160,8 @@ class Lab:
     def end(self) -> None:
         self.done.append("end")
 
-    def epochs(self, count: int) -> list[str]:
-        for epoch in range(1, count + 1):
+    def epochs(self, count: int, first: int = 1) -> list[str]:
+        for epoch in range(first, count + 1):
             self.validator.after(epoch, epoch + 1 if epoch < count else None, 10 * epoch)
             if self.validator.has_ended:
                 break
@@ -190,4 +207,80 @@ def test_a_trainer_that_does_not_look_never_ends_early() -> None:
     with EarlyEnd(is_decided, threading.Event(), crashes, looks=False, every_s=0.001) as end:
         pass
     assert not end.has_come
+    crashes.check()
+
+
+def behind(epoch: int, validated: dict) -> Point:
+    """The point before the first step of the epoch after `epoch`, with ten steps an epoch."""
+    return Point(epoch + 1, 10 * epoch, True, validated)
+
+
+LOSSES = list(itertools.product((1.0, 0.5, 0.2), repeat=6))
+
+
+@pytest.mark.parametrize("has_last", [True, False])
+def test_a_training_that_is_resumed_ends_where_it_would_have_ended(has_last: bool) -> None:
+    """All losses of six epochs, cut behind each; the state may lack the validation of that."""
+    for losses, cut in itertools.product(LOSSES, range(2, 6)):
+        whole = Lab(list(losses), patience=2, keeps=False)
+        whole.epochs(6)
+        if len(whole.validator.history) < cut:  # it has ended before
+            continue
+        first, made = Lab(list(losses), patience=2, keeps=False), cut if has_last else cut - 1
+        first.epochs(cut)
+
+        second = Lab(list(losses[made:]), patience=2, keeps=False)
+        second.validator.go_on(behind(cut, first.validator.course_at(10 * made)))
+        if not second.validator.has_ended:
+            second.epochs(6, cut + 1)
+
+        both = first.validator.history[:made] + second.validator.history
+        assert both == whole.validator.history
+        assert second.validator.has_ended == whole.validator.has_ended
+        assert second.validator.best == whole.validator.best
+
+
+def test_no_worse_model_replaces_the_kept_one_though_the_state_is_older() -> None:
+    course = Validated(10, 0, {"epoch": 1, "step": 10, "loss": 0.5}).plain()
+    lab = Lab([0.4, 0.35, 0.2], kept=0.3)
+    lab.validator.go_on(behind(1, course))
+
+    assert lab.epochs(4, 2) == ["keep"]
+    assert lab.validator.has_kept
+    assert [each["loss"] for each in lab.validator.history] == [0.4, 0.35, 0.2]
+
+
+def test_a_kept_model_without_a_state_is_the_best_of_before() -> None:
+    lab = Lab([0.4, 0.2], kept=0.3)
+    lab.validator.go_on(behind(1, {}))
+
+    assert lab.epochs(3, 2) == ["keep"]
+
+
+def test_the_course_of_a_step_has_no_later_validation() -> None:
+    lab = Lab([0.5, 0.4, 0.45])
+    lab.epochs(3)
+
+    assert lab.validator.course_at(9) == {}
+    assert lab.validator.course_at(29)["best"]["loss"] == 0.4
+    assert Validated.of(lab.validator.course_at(30)) == Validated(30, 1, lab.validator.history[1])
+
+
+def test_more_patience_lets_a_training_go_on_that_had_ended() -> None:
+    course = Validated(20, 2, {"epoch": 1, "step": 10, "loss": 0.5})
+
+    assert course.has_ended(1)
+    assert course.has_ended(2)
+    assert not course.has_ended(3)
+    assert not course.has_ended(0)
+
+
+def test_a_trainer_that_had_ended_early_ends_at_once_without_a_call() -> None:
+    def is_decided() -> bool:
+        raise AssertionError("it looked")
+
+    ended, crashes = threading.Event(), CrashReport()
+    with EarlyEnd(is_decided, ended, crashes, every_s=0.001, has_come=True) as end:
+        assert ended.is_set()
+    assert end.has_come
     crashes.check()

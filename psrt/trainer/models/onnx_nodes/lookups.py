@@ -1,4 +1,4 @@
-"""Rows of tables; ragged ids are refused before, so ids are (rows, k).
+"""Rows of tables, by ids (rows, k) or ragged ones (n,).
 
 A table of fixed height is a whole array. Of a distributed one the file has the rows that were
 trained, found by a vocabulary of their ids, and computes the initial values of all others.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from psrt.trainer.models.onnx_nodes import ragged
 from psrt.trainer.models.onnx_nodes.initial_rows import initial_rows
 from psrt.trainer.models.onnx_nodes.table import Drawing, exports
 
@@ -21,13 +22,14 @@ def embedding(d: Drawing) -> None:
 
 @exports("slot_embeddings")
 def slot_embeddings(d: Drawing) -> None:
-    counts = [d.shape_of(ids)[1] for ids in d.all("ids")]
-    pooled = [_pooled(d, ids, count) for ids, count in zip(d.all("ids"), counts, strict=True)]
-    d.node("Concat", pooled, d.out(), axis=1)
+    d.node("Concat", [_pooled(d, ids) for ids in d.all("ids")], d.out(), axis=1)
 
 
-def _pooled(d: Drawing, ids: str, count: int) -> str:
+def _pooled(d: Drawing, ids: str) -> str:
     rows, pool = _rows(d, ids), d.attrs["pool"]
+    if d.is_ragged(ids):
+        return ragged.pooled(d, rows, ids, d.shape("table")[1], pool)
+    count = d.shape_of(ids)[1]
     if pool in _POOLS:
         return d.node(_POOLS[pool], (rows, d.ints(1)), keepdims=0)
     if pool in ("first", "last"):
@@ -39,7 +41,13 @@ def _pooled(d: Drawing, ids: str, count: int) -> str:
 
 @exports("weighted_embedding")
 def weighted_embedding(d: Drawing) -> None:
-    rows = _rows(d, d.one("ids"))
+    ids = d.one("ids")
+    rows = _rows(d, ids)
+    if d.is_ragged(ids):
+        values = d.node("Reshape", (d.one("values"), d.ints(-1, 1)))
+        weighted = d.node("Mul", (rows, values))
+        d.node("Identity", (ragged.pooled(d, weighted, ids, d.shape("table")[1], "sum"),), d.out())
+        return
     weights = d.node("Unsqueeze", (d.one("values"), d.ints(2)))
     d.node("ReduceSum", (d.node("Mul", (rows, weights)), d.ints(1)), d.out(), keepdims=0)
 

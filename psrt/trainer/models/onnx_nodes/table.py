@@ -85,6 +85,10 @@ class Drawing:
     def dtype(self, slot: str) -> str:
         return self._graph.vars[self.one(slot)].dtype
 
+    def is_ragged(self, name: str) -> bool:
+        """Return True for a var whose examples have any number of elements."""
+        return self._graph.vars[name].ragged
+
     def out_shape(self) -> Shape:
         return self.shape_of(self.out())
 

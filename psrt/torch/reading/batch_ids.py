@@ -75,11 +75,11 @@ def _names(features: Any) -> set[str]:
     return set(keys()) if callable(keys) else set()
 
 
-def _tensors(given: Any) -> Iterator[torch.Tensor]:
-    if isinstance(given, torch.Tensor):
-        yield given
-    elif isinstance(given, Sequence):
-        yield from (each for each in given if isinstance(each, torch.Tensor))
+def _tensors(given: Any) -> list[torch.Tensor]:
+    """The tensors of several lookups in a list, or of one alone, with offsets or without."""
+    several = given if isinstance(given, list) else [given]
+    ids = [each[0] if isinstance(each, tuple) else each for each in several]
+    return [each for each in ids if isinstance(each, torch.Tensor)]
 
 
 def _numbers(ids: torch.Tensor) -> I64:

@@ -23,7 +23,7 @@ from psrt.core.errors import ConfigError
 from psrt.core.specs import HalfAsync, Sync
 from psrt.core.types import F32, I64
 from psrt.data.reading import Ahead
-from psrt.torch.batch_ids import BatchIds
+from psrt.torch.reading.batch_ids import BatchIds
 from psrt.torch.rows_ahead import BatchLookups, Rows, Wanted, joined
 from psrt.torch.session import TableSession
 from psrt.torch.table_optimizer import tables_of
@@ -49,10 +49,12 @@ class Prefetch(Generic[Batch]):
     `exact` (default in Sync, HalfAsync and `local()`): lookups get the rows that they would get
     without it. They come with the push of the step before, so a step is one round trip instead of
     two. `max_staleness=k` (default 1 in the other modes): rows are pulled in a thread, and lack at
-    most the last k steps of this trainer. `ids` maps a batch to the ids of its lookups, by table of
-    an `Embedding` or `EmbeddingBag`, a tensor or a list of them, or by feature of a collection;
-    without it the batch has them under these names. Raises `ConfigError` for a mode that has no
-    exact rows; iterating raises errors of the loader and of pulls.
+    most the last k steps of this trainer.
+
+    `ids` maps a batch to the ids of its lookups: by table of an `Embedding` or `EmbeddingBag` a
+    tensor, (ids, offsets) or a list of these, or by feature of a collection. Without it the batch
+    has them under these names. Raises `ConfigError` for a mode that has no exact rows; iterating
+    raises errors of the loader and of pulls.
     """
 
     def __init__(

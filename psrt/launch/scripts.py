@@ -1,0 +1,131 @@
+"""The processes of a script: pservers, and ranks that run the file as `python train.py` does.
+
+Each rank has the variables of torchrun, by which `torch.distributed` meets, and those by which the
+front-ends of psrt find pservers and their place. Pservers of a script have no identity of a run: a
+script decides what it sends them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from psrt.config.load import Loaded
+from psrt.config.sections import JobConfig, LaunchConfig
+from psrt.core.errors import ConfigError
+from psrt.core.specs import Collective
+from psrt.launch.groups import COLLECTIVE, free_ports
+from psrt.launch.plan import LOOPBACK, PSRT, TRAINER, ChildId, Command, Plan
+
+_FOREIGN: tuple[str, ...] = (
+    "carrier",
+    "cpu_num",
+    "trace_every",
+    "profile",
+    "trainer_args",
+    "save",
+    "epochs",
+)
+_FOREIGN += ("warm_start", "warm_start_map", "warm_start_strict", "restarts", "bring")
+"""Settings of a launch that only a job has."""
+
+
+class ScriptPlan(Plan):
+    """The commands of a launch of a script with `arguments`.
+
+    Pservers end once all ranks have completed; a script may then evaluate and save for any time.
+    """
+
+    outlived_s = math.inf
+
+    def __init__(
+        self,
+        loaded: Loaded[LaunchConfig],
+        environ: Mapping[str, str],
+        arguments: Sequence[str] = (),
+        program: Sequence[str] = PSRT,
+    ) -> None:
+        super().__init__(loaded, environ, program)
+        self._arguments = arguments
+
+    @property
+    def job_name(self) -> str:
+        return Path(self.config.job).stem
+
+    def trainers(self, endpoints: Sequence[str], trainers: int = 0) -> list[Command]:
+        size = trainers or self.config.trainers
+        (meeting_port,) = free_ports(1)
+        return [self._rank(index, size, endpoints, meeting_port) for index in range(size)]
+
+    def group_flags(self, endpoints: Sequence[str], device: str) -> list[str]:
+        return []
+
+    def _job_flags(self) -> list[str]:
+        return []
+
+    def _rank(self, index: int, size: int, endpoints: Sequence[str], port: int) -> Command:
+        child = ChildId(TRAINER, index)
+        words = (sys.executable, self.config.job, *self._arguments)
+        environ = {**self._environ, **variables_of(index, size, endpoints, port)}
+        report, log = self._path(child, ".report.json"), self._path(child, ".log")
+        return Command(child, words, environ, log, report)
+
+
+def script_job(config: LaunchConfig) -> JobConfig:
+    """The job that a script makes up; raises `ConfigError` for settings that have no effect on it.
+
+    Only mode collective matters to a launch: it needs no pservers.
+    """
+    if not Path(config.job).is_file():
+        raise ConfigError(f"{config.job} is not a file.", hint="Check the path of the script.")
+    if config.on != "local":
+        raise ConfigError(
+            f"a script cannot be launched --on {config.on}; nothing was started.",
+            hint="Start pservers by `psrt pserver`, and the script under torchrun, mpirun or srun, "
+            "whose ranks psrt.torch reads.",
+        )
+    if config.mode not in ("", COLLECTIVE):
+        raise _without_effect("--mode", config)
+    for field in dataclasses.fields(LaunchConfig):
+        if field.name in _FOREIGN and getattr(config, field.name) != field.default:
+            raise _without_effect(f"--{field.name.replace('_', '-')}", config)
+    job = JobConfig(name=Path(config.job).stem, path=str(Path(config.job).resolve()))
+    return replace(job, communication=Collective()) if config.mode else job
+
+
+def variables_of(
+    index: int, trainers: int, endpoints: Sequence[str], meeting_port: int
+) -> dict[str, str]:
+    """The variables of one rank of this host."""
+    rank, size, pservers = str(index), str(trainers), ",".join(endpoints)
+    places = {"ENDPOINTS": pservers, "TRAINERS": size, "TRAINER_ID": rank}
+    own = {f"PSRT_TRAINER_{name}": value for name, value in places.items() if value}
+    paddle = {
+        "TRAINING_ROLE": "TRAINER",
+        "PADDLE_PSERVERS_IP_PORT_LIST": pservers,
+        "PADDLE_TRAINERS_NUM": size,
+        "PADDLE_TRAINER_ID": rank,
+    }
+    torch = {
+        "RANK": rank,
+        "LOCAL_RANK": rank,
+        "WORLD_SIZE": size,
+        "LOCAL_WORLD_SIZE": size,
+        "MASTER_ADDR": LOOPBACK,
+        "MASTER_PORT": str(meeting_port),
+    }
+    return {**own, **paddle, **torch}
+
+
+def _without_effect(flag: str, config: LaunchConfig) -> ConfigError:
+    return ConfigError(
+        f"{flag} has no effect on {config.job}: a script decides that itself; nothing was started.",
+        hint=f"Leave out {flag}. It belongs to jobs, which are TOML files.",
+    )
+
+
+__all__ = ["ScriptPlan", "script_job", "variables_of"]

@@ -1,0 +1,142 @@
+"""A script under the launcher: its ranks as under Python and torchrun, with and without pservers.
+
+Pservers are fakes, ranks real processes of a script that needs neither psrt nor torch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from psrt.config.load import load
+from psrt.config.sections import LaunchConfig
+from psrt.core.errors import ConfigError, JobError
+from psrt.launch import launching
+from tests.support.launched_job import PROGRAM
+
+SCRIPT = """\
+import json, os, pathlib, signal, socket, sys
+pathlib.Path(sys.argv[1], f"rank-{os.environ['RANK']}.json").write_text(
+    json.dumps({"arguments": sys.argv[1:], **os.environ}))
+for endpoint in filter(None, os.environ["PADDLE_PSERVERS_IP_PORT_LIST"].split(",")):
+    host, _, port = endpoint.rpartition(":")
+    socket.create_connection((host, int(port)))
+if [os.environ["RANK"]] == sys.argv[2:]:
+    os.kill(os.getpid(), signal.SIGKILL)
+if sys.argv[2:]:
+    signal.pause()
+print("rank", os.environ["RANK"], "trained")
+"""
+
+
+class Script:
+    """A script in a directory of its own, and its launches."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory, self.logs = directory, directory / "logs"
+        self.said: list[str] = []
+        self.path = directory / "train.py"
+        self.path.write_text(SCRIPT)
+        self.logs.mkdir()
+        behaviour = {"trainers": 2, "launcher": os.getpid()}
+        (self.logs / "behaviour.json").write_text(json.dumps(behaviour))
+
+    def launch(self, *arguments: str, dry_run: bool = False, **flags: Any) -> int:
+        given = {"job": str(self.path), "log_dir": str(self.logs), "grace_s": 30.0, **flags}
+        loaded = load(LaunchConfig, flags=given)
+        own = str(self.directory), *arguments
+        say = self.said.append
+        return launching.run(loaded, say=say, program=PROGRAM, dry_run=dry_run, arguments=own)
+
+    def rank(self, number: int) -> dict[str, Any]:
+        """The arguments and the environment that a rank has found."""
+        return json.loads((self.directory / f"rank-{number}.json").read_text())
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    return Script(tmp_path)
+
+
+def test_ranks_find_each_other_and_the_pservers(script: Script) -> None:
+    assert script.launch() == 0
+
+    ranks = [script.rank(0), script.rank(1)]
+    served = [json.loads((script.logs / f"pserver.{n}.ready.json").read_text()) for n in (0, 1)]
+    endpoints = ",".join(each["endpoint"] for each in served)
+    for name in ("RANK", "LOCAL_RANK", "PADDLE_TRAINER_ID", "PSRT_TRAINER_TRAINER_ID"):
+        assert [each[name] for each in ranks] == ["0", "1"], name
+    for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE", "PADDLE_TRAINERS_NUM", "PSRT_TRAINER_TRAINERS"):
+        assert [each[name] for each in ranks] == ["2", "2"], name
+    for name in ("PADDLE_PSERVERS_IP_PORT_LIST", "PSRT_TRAINER_ENDPOINTS"):
+        assert [each[name] for each in ranks] == [endpoints] * 2, name
+    assert {each["MASTER_ADDR"] for each in ranks} == {"127.0.0.1"}
+    assert len({each["MASTER_PORT"] for each in ranks}) == 1
+    assert ranks[0]["TRAINING_ROLE"] == "TRAINER"
+    assert ranks[0]["OMP_NUM_THREADS"] == "1"
+    assert ranks[0]["arguments"] == [str(script.directory)]
+    assert "rank 0 trained" in script.said
+    assert "rank 1 trained" in (script.logs / "trainer.1.log").read_text()
+
+
+def test_a_rank_that_dies_ends_the_launch_by_its_name(script: Script) -> None:
+    with pytest.raises(JobError, match=r"trainer\.1 \(pid \d+\) was killed by SIGKILL"):
+        script.launch("1")
+
+    assert any("stopping" in line and "trainer.0" in line for line in script.said)
+
+
+def test_mode_collective_starts_ranks_without_pservers(script: Script) -> None:
+    assert script.launch(mode="collective", trainers=3) == 0
+
+    ranks = [script.rank(number) for number in range(3)]
+    endpoints = ranks[0]["PADDLE_TRAINER_ENDPOINTS"].split(",")
+    assert [each["PADDLE_CURRENT_ENDPOINT"] for each in ranks] == endpoints
+    assert ranks[2]["WORLD_SIZE"] == "3"
+    assert ranks[0]["PADDLE_PSERVERS_IP_PORT_LIST"] == ""
+    assert not list(script.logs.glob("pserver*"))
+    ports = {endpoint.rpartition(":")[2] for endpoint in endpoints}
+    assert ranks[0]["MASTER_PORT"] not in ports
+
+
+def test_each_selected_device_has_a_rank(script: Script) -> None:
+    assert script.launch(mode="collective", selected_devices=("3", "5")) == 0
+
+    assert [script.rank(number)["FLAGS_selected_gpus"] for number in (0, 1)] == ["3", "5"]
+
+
+def test_a_dry_run_prints_pservers_without_a_job_and_the_command_of_each_rank(
+    script: Script,
+) -> None:
+    assert script.launch("7", dry_run=True) == 0
+
+    (text,) = script.said
+    assert "--config" not in text
+    assert "--num-gradient-servers 2" in text
+    assert text.count(f"{script.path} {script.directory} 7") == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        ({"save": "model"}, "--save has no effect"),
+        ({"epochs": 3}, "--epochs has no effect"),
+        ({"restarts": 1}, "--restarts has no effect"),
+        ({"warm_start_strict": True}, "--warm-start-strict has no effect"),
+        ({"mode": "async"}, "--mode has no effect"),
+        ({"on": "ssh", "hosts": "a,b"}, "cannot be launched --on ssh"),
+        ({"job": "missing.py"}, r"missing\.py is not a file"),
+        ({"selected_devices": ("0",)}, "--selected-devices"),
+    ],
+)
+def test_settings_of_jobs_are_refused_before_anything_starts(
+    script: Script, flags: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(ConfigError, match=named):
+        script.launch(**flags)
+
+    assert script.said == []

@@ -1,0 +1,83 @@
+"""Copies of arrays in memory that is used again once they have gone."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+from psrt.communicator.requests.copies import Copies
+from psrt.core.types import Array
+
+CHUNK = 4096
+
+
+def copies(kept_chunks: int = 100) -> Copies:
+    return Copies(kept_chunks * CHUNK, CHUNK)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(7, dtype=np.int64),
+        np.arange(12, dtype=np.float32).reshape(3, 4),
+        np.arange(12, dtype=np.float16).reshape(3, 4)[:, ::2],
+        np.empty((0, 3), np.float32),
+        np.array(5, np.int32),
+        np.arange(CHUNK, dtype=np.uint8),
+        np.arange(CHUNK + 1, dtype=np.float32),
+    ],
+    ids=lambda array: f"{array.dtype}-{array.shape}",
+)
+def test_a_copy_has_the_values_and_is_not_changed_with_its_array(array: Array) -> None:
+    expected = array.copy()
+
+    copy = copies().copy(array)
+    array[...] = 0
+
+    np.testing.assert_array_equal(copy, expected)
+    assert (copy.dtype, copy.shape) == (expected.dtype, expected.shape)
+    assert copy.flags.c_contiguous
+
+
+def test_copies_that_are_held_keep_their_values_however_many_come_behind_them() -> None:
+    made = copies()
+
+    held = [made.copy(np.full(100, number, np.int64)) for number in range(50)]
+    views = [copy[10:20] for copy in held[::7]]
+    del held[::7]
+    held += [made.copy(np.full(100, number, np.int64)) for number in range(100, 150)]
+
+    for number, view in zip(range(0, 50, 7), views, strict=True):
+        np.testing.assert_array_equal(view, number)
+    assert sorted({int(copy[0]) for copy in held}) == sorted(
+        [number for number in range(50) if number % 7] + list(range(100, 150))
+    )
+    assert all((copy == copy[0]).all() for copy in held)
+
+
+def test_memory_of_copies_that_have_gone_is_used_again() -> None:
+    made = copies()
+    array = np.ones(CHUNK // 4, np.uint8)
+    sizes = []
+    for _ in range(5):
+        held = [made.copy(array) for _ in range(40)]
+        sizes.append(made.size_bytes)
+        del held
+        gc.collect()
+
+    assert sizes[0] == 10 * CHUNK
+    assert set(sizes[1:]) <= {10 * CHUNK, 11 * CHUNK}
+
+
+def test_free_memory_beyond_what_may_be_kept_is_returned() -> None:
+    made = copies(kept_chunks=3)
+    array = np.ones(CHUNK, np.uint8)
+    held = [made.copy(array) for _ in range(10)]
+    assert made.size_bytes == 10 * CHUNK
+
+    del held
+    made.copy(array)
+
+    assert made.size_bytes == 3 * CHUNK
