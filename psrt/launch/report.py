@@ -18,7 +18,8 @@ from psrt.launch.plan import LOOPBACK, TRAINER
 
 _SUMS = ("examples_per_s", "examples", "steps")
 _MEANS = ("loss", "train_auc", "auc")
-_COLUMNS = (*_SUMS, *_MEANS)
+_MEASURES = ("metrics", "test_metrics")
+"""Metrics by name, in the report of a trainer: of the last epoch, and of the test."""
 _TEXTS = (0, 4, 5)  # columns that are flush left
 Report = Mapping[str, Any]
 
@@ -36,10 +37,10 @@ def merged(processes: Sequence[Child], exit_code: int, seconds: float) -> dict[s
 
 
 def totals(reports: Iterable[Report]) -> dict[str, Any]:
-    """Return sums of rates and counts, and means of loss and AUC, weighted by examples."""
-    reports = list(reports)
+    """Return sums of rates and counts, and means of all else, weighted by examples."""
+    reports = [_flat(report) for report in reports]
     sums = {name: sum(numbers) for name in _SUMS if (numbers := _numbers(reports, name))}
-    means = {name: _mean(reports, name) for name in _MEANS}
+    means = {name: _mean(reports, name) for name in _means_of(reports)}
     return {**sums, **{name: mean for name, mean in means.items() if mean is not None}}
 
 
@@ -101,6 +102,20 @@ def _facts(process: Child) -> dict[str, Any]:
     }
 
 
+def _flat(report: Report) -> Report:
+    """The report with its metrics beside its other figures, named as AUCs are."""
+    trained, tested = (report.get(where) or {} for where in _MEASURES)
+    return {**{f"train_{name}": value for name, value in trained.items()}, **tested, **report}
+
+
+def _means_of(reports: Iterable[Report]) -> list[str]:
+    """The figures that have a mean: loss, AUCs, and metrics in the order of the model."""
+    known = {name for report in reports for where in _MEASURES for name in report.get(where) or ()}
+    measured = dict.fromkeys(name for report in reports for name in _flat(report))
+    known -= {*_SUMS, *_MEANS}
+    return [*_MEANS, *(name for name in measured if name.removeprefix("train_") in known)]
+
+
 def _numbers(reports: Iterable[Report], name: str) -> list[float]:
     return [r[name] for r in reports if isinstance(r.get(name), int | float)]
 
@@ -119,8 +134,9 @@ def _results(processes: Sequence[Child]) -> list[tuple[str, ...]]:
     reports: dict[str, Report] = {str(p.child): _read(p) for p in trainers}
     if not any(reports.values()):
         return []
+    reports = {name: _flat(report) for name, report in reports.items()}
     reports["total"] = totals(reports.values())
-    columns = [c for c in _COLUMNS if c in reports["total"]]
+    columns = list(reports["total"])
     rows = [("trainer", *columns)]
     return rows + [(name, *(_cell(r.get(c)) for c in columns)) for name, r in reports.items()]
 

@@ -46,6 +46,8 @@ class Interruption:
             )
         if self._makes_cuts:
             return "No cut was made at the end: --resume latest goes on at the one before"
+        if self._settings.local and (kept := self._settings.state):
+            return f"{kept} has all parameters and the position: go on with --resume {kept}"
         if self._settings.local:
             return "The parameters are lost"
         return "The parameters are lost when the pservers end"
