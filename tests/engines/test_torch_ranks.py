@@ -90,4 +90,4 @@ def test_psrt_launch_starts_pservers_and_ranks(tmp_path: Path) -> None:
     printed = run([*launch, str(SCRIPT), "--", str(tmp_path)])
 
     check_ranks(tmp_path, met=2)
-    assert "started 1 pservers" in printed
+    assert "started 1 pserver;" in printed
