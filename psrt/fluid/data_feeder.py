@@ -17,6 +17,10 @@ from psrt.graph.ops import ANY
 from psrt.graph.program import Var
 
 
+class MisshapenError(DataError, ValueError):
+    """Values of an example do not fit the shape of their var."""
+
+
 class DataFeeder:
     """Converts examples to arrays; `feed_list` are data vars, in the order of an example."""
 
@@ -29,16 +33,25 @@ class DataFeeder:
         program = default_main_program() if program is None else program
         named = [program.variable(var) if isinstance(var, str) else var for var in feed_list]
         self._vars = [variable.var for variable in named]
+        self._nested = {variable.name for variable in named if variable.lod_level > 1}
 
     def feed(self, iterable: Iterable[Sequence[Any]]) -> dict[str, LoDTensor]:
         """Return a tensor (examples, …) by name, with lengths for a var of lod_level 1.
 
         Errors are those of `batch_of`.
         """
-        return tensors_of(self.batch_of(iterable))
+        examples = list(iterable)
+        made = tensors_of(self.batch_of(examples))
+        for at, var in enumerate(self._vars):
+            if var.name in self._nested:
+                tensor, outer = made[var.name], [len(example[at]) for example in examples]
+                tensor.set_recursive_sequence_lengths([outer, *tensor.recursive_sequence_lengths()])
+        return made
 
     def batch_of(self, iterable: Iterable[Sequence[Any]]) -> dict[str, Array | Ragged]:
-        """Return arrays (examples, …) by name, and a `Ragged` for a var of lod_level 1.
+        """Return arrays (examples, …) by name, and a `Ragged` for a var of lod_level 1 or 2.
+
+        That of level 2 has the innermost lists of all examples.
 
         Raises `DataError` naming the example that has too few or too many values, or the var whose
         values do not fit its shape.
@@ -50,8 +63,10 @@ class DataFeeder:
                     f"Example {number} of the mini-batch has {len(example)} values, but the feeder "
                     f"feeds {', '.join(var.name for var in self._vars)}."
                 )
-        numbered = enumerate(self._vars)
-        return {var.name: _fed(var, [example[at] for example in examples]) for at, var in numbered}
+        columns = {var.name: [e[at] for e in examples] for at, var in enumerate(self._vars)}
+        for name in self._nested:
+            columns[name] = [inner for example in columns[name] for inner in example]
+        return {var.name: _fed(var, columns[var.name]) for var in self._vars}
 
     def feed_parallel(
         self, iterable: Iterable[Iterable[Sequence[Any]]], num_places: int | None = None
@@ -70,7 +85,7 @@ def _fed(var: Var, column: Sequence[Any]) -> Array | Ragged:
         rows = [np.asarray(values, var.dtype).reshape(shape) for values in column]
         return np.array(rows, var.dtype).reshape(-1, *shape)
     except (ValueError, TypeError) as error:
-        raise DataError(
+        raise MisshapenError(
             f"The values of {var.name}, declared with shape {var.shape}, do not fit: {error}."
         ) from error
 

@@ -40,8 +40,9 @@ class FluidProgram:
     `rows_from` supplies rows of tables that are in no scope. `tensors` are names without a var of
     their own, of a dtype, which stand for the var that was assigned to them last. `serve_settings`
     are those of the pserver that it is. `guards` are the conditions of the branches that ops are
-    written into. `initial_arrays` are the first values of parameters that begin with an array.
-    `origin` is the program it was cloned from.
+    written into. `initial_arrays` are the first values of parameters that begin with an array,
+    `lod_levels` those of vars that are fed lists of lists.
+    `origin` is the program it was cloned from, or, of a pserver's, the transpiled one.
     """
 
     def __init__(self, graph: Graph | None = None) -> None:
@@ -59,6 +60,7 @@ class FluidProgram:
         self.tensors: dict[str, str] = {}
         self.guards: list[Variable] = []
         self.initial_arrays: dict[str, Array] = {}
+        self.lod_levels: dict[str, int] = {}
         self._newest: dict[str, str] = {}
         self.serve_settings: dict[str, str] = {}
         self._variables: dict[str, Variable] = {}
@@ -133,6 +135,7 @@ class FluidProgram:
         copy.persistables |= self.persistables
         copy.rows_from, copy.origin = self.rows_from, self.origin
         copy.tensors, copy._newest = dict(self.tensors), dict(self._newest)
+        copy.lod_levels = dict(self.lod_levels)
         if not for_test:
             copy.memory, copy.job = self.memory, self.job
         return copy

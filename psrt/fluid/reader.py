@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from psrt.core.errors import DataError, ProgramError
 from psrt.data.python import Reader, batch, buffered
 from psrt.fluid.core import EOFException
@@ -22,7 +24,7 @@ from psrt.fluid.data_feeder import DataFeeder
 from psrt.fluid.feed_queue import FeedQueue
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import CPUPlace, Variable
-from psrt.fluid.running import Batch, LoDTensor, feed_of, tensors_of
+from psrt.fluid.running import Batch, LoDTensor, feed_of, shared_out, tensors_of
 
 Places: TypeAlias = CPUPlace | Sequence[CPUPlace] | None
 
@@ -142,6 +144,16 @@ class GeneratorLoader:
             raise EOFException(f"the generator that feeds {self._vars[0].name} has ended")
         return feed_of(parts)
 
+    @classmethod
+    def _check_input_array(cls, item: Any) -> None:
+        """Raise `TypeError` for lists of different lengths, which make no array."""
+        try:
+            made = np.asarray(item)
+        except ValueError:
+            made = np.empty(0, object)
+        if made.dtype == object:
+            raise TypeError("A batch holds lists of different lengths; use create_lod_tensor.")
+
     def _set(self, feeds: Callable[[], Iterator[Batch]], places: Places) -> GeneratorLoader:
         self._feeds = feeds
         self._places = len(places) if isinstance(places, Sequence) else 1
@@ -228,10 +240,19 @@ class DataLoader:
     def from_dataset(
         dataset: Any, places: Places = None, drop_last: bool = True
     ) -> Iterable[list[dict[str, LoDTensor]]]:
-        """Return the batches of a dataset, in lists with a feed for each place."""
+        """Return the batches of a dataset, in lists with a feed for each place.
+
+        Batches that do not fill a round of all places are dropped, or, without `drop_last`, their
+        examples are shared out over the places.
+        """
         count = len(places) if isinstance(places, Sequence) else 1
         rounds = batch(dataset.batches, count, drop_last)
-        return _Again(lambda: ([tensors_of(feed) for feed in feeds] for feeds in rounds()))
+
+        def listed(feeds: list[Batch]) -> list[dict[str, LoDTensor]]:
+            whole = len(feeds) == count
+            return [tensors_of(feed) for feed in (feeds if whole else shared_out(feeds, count))]
+
+        return _Again(lambda: map(listed, rounds()))
 
 
 class _Again:
@@ -254,7 +275,7 @@ def next_feed(program: FluidProgram, replicas: int = 1) -> Batch:
     feed: Batch = {}
     for loader in program.origin.loaders:
         feed |= loader.next_feed(replicas)
-    return feed
+    return feed_of(feed, program.graph) if feed else feed
 
 
 __all__ = ["DataLoader", "GeneratorLoader", "PyReader"]

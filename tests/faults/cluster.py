@@ -110,8 +110,10 @@ class Attempt:
         if self._is_ended_by_fault:
             return
         self._endpoints = tuple(p.proxy.tcp_door(lambda p=p: p.endpoint) for p in self.pservers)
+        late, late_s = self.round.late if self.round.late and self.resume else (-1, 0.0)
         for number in range(self.round.trainers):
-            self._start_trainer(number)
+            start = partial(self._start_trainer, number)
+            self._after(late_s, start) if number == late else start()
 
     def _start_trainer(self, number: int) -> None:
         start = self._starts[number]

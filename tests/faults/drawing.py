@@ -72,6 +72,7 @@ class FaultRound:
     `pservers` are the numbers of pservers of each attempt: a job that did not complete goes on with
     its latest cut, or begins anew. `failpoints` are texts by pserver, of the first attempt, and
     `restore` is that of the second. A keeper starts each trainer again up to `restarts` times.
+    `late` is a trainer that joins resumed attempts so many seconds behind the others.
     With `moves_clocks` callers prove tokens, which end by the wall clock of a pserver. With
     `has_hosts` each process is in a network of its own, and partitions drop packets.
     """
@@ -92,6 +93,7 @@ class FaultRound:
     restore: str = ""
     moves_clocks: bool = False
     has_hosts: bool = False
+    late: tuple[int, float] | None = None
 
     def __str__(self) -> str:
         lines = [
@@ -102,6 +104,8 @@ class FaultRound:
         lines += [f"  pserver {number}: {fault}" for number, fault in self.links]
         lines += [f"  pserver {number}: PSRT_FAILPOINT={text}" for number, text in self.failpoints]
         lines += [f"  second attempt: PSRT_FAILPOINT={self.restore}"] if self.restore else []
+        if self.late is not None:
+            lines.append("  trainer {} joins a resumed job {:.1f} s late".format(*self.late))
         return "\n".join([*lines, *(f"  {strike}" for strike in self.strikes)])
 
     def processes(self, attempt: int) -> list[str]:
@@ -187,6 +191,14 @@ def drawn(
         failpoints=points,
         restore="restore.table=kill@2" if fails and draw.random() < 0.2 else "",
     )
+
+
+def with_late_trainer(round: FaultRound) -> FaultRound:
+    """The round, or every other time one in which a trainer joins resumed attempts late."""
+    draw = random.Random(f"late {round.seed}")
+    if round.trainers == 1 or draw.random() < 0.5:
+        return round
+    return replace(round, late=(draw.randrange(round.trainers), int(draw.uniform(3, 20)) / 10))
 
 
 def with_clocks(round: FaultRound) -> FaultRound:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.faults.children import plant
-from tests.faults.drawing import drawn, with_clocks, with_hosts
+from tests.faults.drawing import drawn, with_clocks, with_hosts, with_late_trainer
 from tests.faults.hosts import enter_own
 from tests.faults.report import failure_of, repeat_of
 from tests.faults.rounds import Outcome, remove, run
@@ -34,7 +34,7 @@ def round_of(draw: Draw, seed: int) -> tuple[Outcome, str]:
     """Run the round of a seed; its text is empty unless it broke a promise, or all is shown."""
     plant(draw.planted)
     die = seed % 2 == 1 if draw.pservers_die is None else draw.pservers_die
-    round = drawn(seed, draw.mode, draw.carrier, die, draw.disks)
+    round = with_late_trainer(drawn(seed, draw.mode, draw.carrier, die, draw.disks))
     round = with_clocks(round) if draw.clocks else round
     if draw.hosts:
         enter_own()

@@ -20,7 +20,15 @@ from psrt.core import failpoints
 from tests.faults.children import plant
 from tests.faults.clocks import compiler
 from tests.faults.disks import CutsDisk, can_mount
-from tests.faults.drawing import CARRIERS, Fault, FaultRound, Strike, drawn, with_clocks
+from tests.faults.drawing import (
+    CARRIERS,
+    Fault,
+    FaultRound,
+    Strike,
+    drawn,
+    with_clocks,
+    with_late_trainer,
+)
 from tests.faults.hosts import can_make
 from tests.faults.ledger_job import MODES, SMALL
 from tests.faults.report import failure_of, line_of
@@ -77,13 +85,29 @@ def test_a_round_of_real_processes_keeps_every_promise(seed: int) -> None:
     assert not outcome.violation, text
 
 
+@pytest.mark.long
+@pytest.mark.slow
+def test_a_trainer_that_joins_a_resumed_job_of_geo_late_loses_nothing() -> None:
+    round = drawn(2001, pservers_die=True, disks=True)
+
+    outcome = outcome_of(replace(round, late=(0, 2.0)))
+
+    assert (round.mode, round.trainers) == ("geo", 2)
+    assert len(outcome.ends) > 1
+    assert not outcome.violation
+
+
 def test_a_round_is_a_function_of_its_seed() -> None:
     assert drawn(7) == drawn(7)
+    assert with_late_trainer(drawn(7)) == with_late_trainer(drawn(7))
     assert drawn(7) != drawn(8)
 
 
 def test_seeds_draw_every_mode_carrier_and_fault() -> None:
-    rounds = [with_clocks(drawn(seed, pservers_die=True)) for seed in range(400)]
+    rounds = [with_late_trainer(drawn(seed, pservers_die=True)) for seed in range(400)]
+    assert all(each.late is None or each.late[0] < each.trainers > 1 for each in rounds)
+    assert {each.mode for each in rounds if each.late} == set(MODES)
+    rounds = [with_clocks(each) for each in rounds]
 
     assert {each.mode for each in rounds} == set(MODES)
     assert {each.carrier for each in rounds} == set(CARRIERS)

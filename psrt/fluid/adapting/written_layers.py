@@ -36,17 +36,20 @@ def data(
     """Declare a var that is fed; `shape` is that of an example, or begins with −1 for the batch.
 
     A fixed size of the batch is not checked. `lod_level` 1 takes any number of elements per
-    example; more levels raise `ProgramError`. A var that exists with this type is returned.
+    example; with 2 the innermost lists are the examples that a program computes with. More levels
+    raise `ProgramError`. A var that exists with this type is returned.
     """
     sizes = [ROWS if size is None else int(size) for size in shape]
     if not append_batch_size or ROWS in sizes:
         sizes = sizes[1:]  # that of the batch, which may have any size here
-    if lod_level > 1:
+    if lod_level > 2:
         raise ProgramError(
-            f"layers.data {name} was given lod_level {lod_level}; psrt has lists of scalars, 1.",
+            f"layers.data {name} was given lod_level {lod_level}; psrt has lists of lists, 2.",
             hint="Feed each list as a slot of its own.",
         )
     program, dtype = default_main_program(), dtype_name(dtype)
+    if lod_level > 1:
+        program.lod_levels[name] = lod_level
     if program.global_block().has_var(name):
         with psrt_program():
             again = psrt_layers.data(name, sizes, dtype, bool(lod_level))

@@ -26,6 +26,7 @@ class Owner(Protocol):
     persistables: set[str]
 
     tensors: dict[str, str]
+    lod_levels: dict[str, int]
 
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any: ...
     def current(self, name: str) -> str: ...
@@ -63,8 +64,8 @@ class Variable:
 
     @property
     def lod_level(self) -> int:
-        """1 for a ragged var, any number of elements per example; else 0."""
-        return int(self.var.ragged)
+        """1 for a ragged var, any number of elements per example, 2 for lists of such; else 0."""
+        return self.program.lod_levels.get(self.name, int(self.var.ragged))
 
     @property
     def is_data(self) -> bool:

@@ -12,6 +12,7 @@ reports       reports of the values that `train_from_dataset` fetches
 watching      `debug=True` of `train_from_dataset`
 paddle_files  PaddlePaddle's own files of vars and models
 saved_tables  parameters of programs with distributed tables, as saved models
+beginnings    files of vars as the beginning of a pserver
 saved_vars    values of vars as files
 saved_states  values of a program as one file
 saved_models  models to predict with, in the form of `psrt.save_inference_model`
@@ -49,6 +50,7 @@ from psrt.fluid.running.values import (
     feed_of,
     names_of,
     returned,
+    shared_out,
     tensors_of,
 )
 from psrt.fluid.running.watching import run_watched
@@ -58,7 +60,7 @@ Tensor = LoDTensor  # its name in PaddlePaddle before sequences
 __all__ = ["load", "load_program_state", "save", "set_program_state"]
 __all__ += ["FetchHandler", "PeriodicReport", "TimedReport", "profiled"]
 __all__ += ["Batch", "Feed", "Fetch", "FluidArray", "FluidScope", "LoDTensor", "LoDTensorArray"]
-__all__ += ["LocalRun", "bound_blas"]
+__all__ += ["LocalRun", "bound_blas", "shared_out"]
 __all__ += ["ReplicatedRun", "Run", "Scope", "Tensor", "create_random_int_lodtensor", "tensors_of"]
 __all__ += ["chosen", "connected", "create_lod_tensor", "disconnect", "feed_of", "global_scope"]
 __all__ += ["initialise", "is_parameter", "is_persistable", "load_inference_model", "load_params"]

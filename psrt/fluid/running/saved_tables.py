@@ -56,7 +56,8 @@ def save(
         if not records[name].sparse
     }
     tables = {name: partial(executor.rows, name) for name in chosen if records[name].sparse}
-    save_parameters(dirname, program.graph, dense, tables)
+    specs = program.origin.job.plan.whole_specs()
+    save_parameters(dirname, program.graph, dense, tables, specs)
 
 
 def is_saved_model(directory: Path) -> bool:

@@ -21,8 +21,10 @@ from psrt.executor.memory import initial_values
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import FluidParameter, Variable
 from psrt.fluid.running import paddle_files, saved_tables
+from psrt.fluid.running.beginnings import begin_at, begin_with
 from psrt.fluid.running.scope import FluidScope, global_scope
 from psrt.fluid.running.values import names_of
+from psrt.partition.transpiler import PserverProgram
 
 Predicate: TypeAlias = Callable[[Variable], bool]
 Directory: TypeAlias = str | Path
@@ -60,30 +62,54 @@ def load_vars(
 ) -> None:
     """Read files of `save_vars`, or a saved model, into the global scope.
 
-    Rows of a distributed table are read from the files of a saved model when they are looked up.
+    Rows of a distributed table are read from the files of a saved model when they are looked up. A
+    pserver's program keeps the parameters for when it is run.
 
     Raises `DataError` naming a file that is missing or has not the var's shape, and `ProgramError`
-    for a transpiled program.
+    for a trainer's program.
     """
     program = default_main_program() if main_program is None else main_program
+    directory, scope = Path(dirname), global_scope()
+    if isinstance(program.job, PserverProgram):
+        _load_into_pserver(program, directory, predicate, filename)
+        return
     if program.job is not None:
         raise ProgramError(
             "Vars were to be loaded into a transpiled program, whose parameters are on pservers.",
-            hint="Load before transpile to compute here; servers begin with a cut by "
-            "fleet.init_server(directory).",
+            hint="Load before transpile to compute here, or into the program of each pserver.",
         )
-    directory, scope = Path(dirname), global_scope()
     if saved_tables.is_saved_model(directory):
         saved_tables.load(program, _chosen(program, vars, predicate), directory)
         return
     names = _chosen(program, vars, predicate)
-    found = _arrays(directory, names, filename)
+    for name, values in _fitting(program, names, directory, filename).items():
+        scope[name] = values
+
+
+def _fitting(
+    program: FluidProgram, names: Sequence[str], directory: Path, filename: str | None
+) -> dict[str, Array]:
+    """The arrays of vars, in their shapes and dtypes."""
+    found, fitting = _arrays(directory, names, filename), dict[str, Array]()
     for name in names:
         values, var = found.get(name), program.graph.vars[name]
         if values is None or values.size != math.prod(var.shape):
             what = "does not have it" if values is None else f"holds shape {values.shape}"
             raise DataError(f"{name} has shape {var.shape}, but {directory} {what}.")
-        scope[name] = values.reshape(var.shape).astype(var.dtype, copy=False)
+        fitting[name] = values.reshape(var.shape).astype(var.dtype, copy=False)
+    return fitting
+
+
+def _load_into_pserver(
+    program: FluidProgram, directory: Path, predicate: Predicate | None, filename: str | None
+) -> None:
+    """Let a pserver begin with the parameters in a directory; metrics are those of trainers."""
+    if saved_tables.is_saved_model(directory):
+        begin_at(program, directory)
+        return
+    whole = program.origin
+    names = [name for name in _chosen(whole, None, predicate) if name in whole.graph.parameters]
+    begin_with(program, whole.graph, _fitting(whole, names, directory, filename))
 
 
 def save_params(

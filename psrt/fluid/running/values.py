@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -133,6 +134,25 @@ def _all_joined(parts: Sequence[Batch]) -> Batch:
     if len({frozenset(part) for part in parts}) > 1:
         raise DataError("The parts of a feed do not feed the same vars.")
     return {name: _joined([part[name] for part in parts]) for name in (parts[0] if parts else ())}
+
+
+def shared_out(parts: Sequence[Batch], count: int) -> list[Batch]:
+    """Return the examples of some batches in `count` near-equal shares; one example is in one."""
+    joined = _all_joined(list(parts))
+    rows = batch_rows(joined)
+    bounds = np.linspace(0, rows, min(count, rows) + 1).astype(int).tolist()
+    return [
+        {name: _rows_of(value, *ends) for name, value in joined.items()}
+        for ends in itertools.pairwise(bounds)
+    ]
+
+
+def _rows_of(value: Array | Ragged, first: int, end: int) -> Array | Ragged:
+    """The examples `first` to `end` − 1."""
+    if not isinstance(value, Ragged):
+        return value[first:end]
+    offsets = value.offsets[first : end + 1]
+    return Ragged(value.values[offsets[0] : offsets[-1]], offsets - offsets[0])
 
 
 def _plain(value: Any) -> Array | Ragged:

@@ -125,6 +125,7 @@ class FluidTranspiler:
         """Return the program that serves the tables of the pserver at `endpoint`."""
         program = FluidProgram()
         program.job = self._transpiler.get_pserver_program(endpoint)
+        program.origin = self._program or program
         return program
 
     def get_pserver_programs(self, endpoint: str) -> tuple[FluidProgram, FluidProgram]:

@@ -38,7 +38,7 @@ from psrt.pserver.process.ending import Ending, signals_end
 from psrt.pserver.process.health import check
 from psrt.pserver.process.one_run import only_of_run
 from psrt.pserver.replicas import PartHost
-from psrt.pserver.serving import PserverService
+from psrt.pserver.serving import Beginning, PserverService
 from psrt.rpc.access import Gate, TokenFile, assume_certificates, assume_token_of
 from psrt.rpc.busy_poll import BusyPoll
 from psrt.rpc.hosts import is_loopback, split_endpoint
@@ -70,16 +70,18 @@ def serve_until(
     job: JobIdentity | None = None,
     tables: Sequence[TableSpec] = (),
     reporter: ServiceReporter | None = None,
+    begins: Beginning = ("", ()),
 ) -> None:
     """Serve until there is a reason to end; raises the error that aborted the job.
 
-    With a `job`, its `tables` exist from the start and trainers of other jobs are refused.
+    With a `job`, its `tables` exist from the start and trainers of other jobs are refused; they may
+    have the values of a warm start that this pserver `begins` with.
     """
     schedule(config.scheduling)
     remove_abandoned_sockets(Path(tempfile.gettempdir()))
     _warm_up(config)
     with denormals_flushed():
-        _serve(ending, config, job, tables, reporter or ServiceReporter())
+        _serve(ending, config, job, tables, reporter or ServiceReporter(), begins)
     if ending.error is not None:
         raise ending.error
 
@@ -90,6 +92,7 @@ def _serve(
     job: JobIdentity | None,
     tables: Sequence[TableSpec],
     reporter: ServiceReporter,
+    begins: Beginning,
 ) -> None:
     cuts = beginning.cut_settings(config)
     make = partial(
@@ -108,7 +111,7 @@ def _serve(
         recovered=beginning.recovered(config, cuts),
     )
     if job is not None:
-        host.own.expect(job, tables)
+        host.own.expect(job, tables, begins)
     with _observed(config, host, ending) as watched:
         _run(ending, config, host, watched, reporter)
 

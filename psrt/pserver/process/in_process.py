@@ -30,6 +30,7 @@ class SharedPlan(Protocol):
     @property
     def warm_start(self) -> str: ...
 
+    def whole_specs(self) -> Iterable[TableSpec]: ...
     def hash(self) -> str: ...
 
 
@@ -50,8 +51,11 @@ class PserverPart(Protocol):
     def job_id(self) -> str: ...
 
 
-def serve(part: PserverPart, **settings: Any) -> None:
+def serve(part: PserverPart, warm_start: str = "", **settings: Any) -> None:
     """Serve `part` until all its trainers have completed, or a signal.
+
+    `warm_start`, the canonical JSON of one, is where the tables of this pserver begin; trainers
+    need not know of it.
 
     `settings` are those of `psrt pserver` by name (`ports_num=2`); `host` defaults to that of the
     endpoint. Raises the error that aborted the job, `JobError` if the port is taken, and
@@ -72,7 +76,9 @@ def serve(part: PserverPart, **settings: Any) -> None:
     ending = Ending(config.stay)
     on_main = threading.current_thread() is threading.main_thread()
     with signals_end(ending) if on_main else contextlib.nullcontext():
-        serve_until(ending, config, job, () if part.plan.warm_start else part.specs)
+        begins = (warm_start, list(part.plan.whole_specs())) if warm_start else ("", [])
+        specs = () if part.plan.warm_start else part.specs
+        serve_until(ending, config, job, specs, begins=begins)
 
 
 def _check_known(settings: Iterable[str]) -> None:

@@ -25,6 +25,7 @@ In reading order:
     service          the rpc handler: calls by method, and the end of a job
 """
 
+from psrt.pserver.serving.join_calls import Beginning
 from psrt.pserver.serving.service import PserverService
 
-__all__ = ["PserverService"]
+__all__ = ["Beginning", "PserverService"]

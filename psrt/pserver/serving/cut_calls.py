@@ -76,8 +76,8 @@ class CutCalls:
     ) -> None:
         self.durability = Durability(tables, incarnation, recovered, clock, crashes)
         self._is_beginning = recovered is None or recovered.is_beginning
-        if recovered is not None and recovered.is_beginning:
-            resumed = recovered.cut
+        if recovered is not None:  # the running job may have begun with another cut, or anew
+            resumed = recovered.cut if recovered.is_beginning else None
         if resumed is not None:
             self.durability.began_at = resumed.number
         self._settings, self.resumed, self._incarnation = settings, resumed, incarnation

@@ -30,6 +30,10 @@ OnRegistered: TypeAlias = Callable[[JobIdentity, Sequence[str], int, bool], None
 number of this one among them, and whether the job has `durability = "replica"`."""
 
 
+Beginning: TypeAlias = tuple[str, Sequence[TableSpec]]
+"""The canonical JSON of a warm start, "" for none, and the whole parameters of the job."""
+
+
 class JoinCalls:
     """The calls by which a job begins; `incarnation` is that of the tables."""
 
@@ -184,7 +188,17 @@ class JoinCalls:
 
         A pserver that begins with a cut takes nothing from a warm start.
         """
-        if not register.warm_start or self._cuts.begins_with is not None:
+        if not register.warm_start:
+            return ""
+        parameters = [read_spec(text) for text in register.parameters]
+        return self.begin_with(register.warm_start, parameters, job)
+
+    def begin_with(self, warm_start: str, parameters: Sequence[TableSpec], job: JobIdentity) -> str:
+        """Give new tables the values of a warm start; returns a report, "" if a cut goes before.
+
+        Raises `ConfigError` in mode geo, and the errors of a source that is missing or damaged.
+        """
+        if self._cuts.begins_with is not None:
             return ""
         if isinstance(job.mode, Geo):
             raise ConfigError(
@@ -192,8 +206,7 @@ class JoinCalls:
                 "trained.",
                 hint="Use another mode, or begin without a warm start.",
             )
-        parameters = [read_spec(text) for text in register.parameters]
-        return self._warm.open(register.warm_start, parameters)
+        return self._warm.open(warm_start, parameters)
 
     def _begin(self, loads: list[TableLoad], table: Any) -> None:
         """Give a new table its first values, or add it to `loads`."""

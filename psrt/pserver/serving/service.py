@@ -30,7 +30,7 @@ from psrt.pserver.serving.durable import PartSource
 from psrt.pserver.serving.effect_runner import EffectRunner
 from psrt.pserver.serving.end_cut import EndCut
 from psrt.pserver.serving.id_list_cache import IdListCache
-from psrt.pserver.serving.join_calls import JoinCalls, OnRegistered
+from psrt.pserver.serving.join_calls import Beginning, JoinCalls, OnRegistered
 from psrt.pserver.serving.request_headers import caller_of, no_memory
 from psrt.pserver.serving.resizes import Resizes
 from psrt.pserver.serving.step_calls import StepCalls
@@ -138,9 +138,13 @@ class PserverService:
         """The job that is served; empty before a trainer has joined."""
         return self._runner.ask(lambda state, now: state.job.job_id if state.job else "")
 
-    def expect(self, job: JobIdentity, tables: Sequence[TableSpec]) -> None:
-        """Belong to `job` and create `tables` before the first trainer joins."""
+    def expect(
+        self, job: JobIdentity, tables: Sequence[TableSpec], begins: Beginning = ("", ())
+    ) -> None:
+        """Belong to `job` and create `tables`, as this pserver `begins`, before trainers join."""
         self._runner.ask(lambda state, now: state.expect(job))
+        if begins[0]:
+            self._joins.begin_with(*begins, job)
         self._joins.create(tables, job)
 
     def keep(self, job: JobIdentity, specs: Sequence[TableSpec]) -> None:

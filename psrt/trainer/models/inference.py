@@ -165,9 +165,11 @@ def save_parameters(
     program: Program,
     dense: Mapping[str, Array],
     tables: Mapping[str, Callable[[], export.RowPages]],
+    specs: Sequence[TableSpec] | None = None,
 ) -> None:
     """Write parameters of `program`: whole arrays, and rows of tables as pages of (ids, rows).
 
+    `specs` are the whole parameters of a job, so that another job may begin with these values.
     The directory is complete or absent; an earlier model in it is replaced at the end. Raises
     `ConfigError` if it is something else, or cannot be written.
     """
@@ -175,7 +177,8 @@ def save_parameters(
     export.check_target(directory)
     whole = {name: np.asarray(values, np.float32) for name, values in dense.items()}
     text = program.clone(for_test=True).to_text()
-    manifest = Manifest("", "psrt", text, _frozen_tables(program), Prediction())
+    declared = _frozen_tables(program) if specs is None else list(specs)
+    manifest = Manifest("", "psrt", text, declared, Prediction())
     export.save(directory, manifest, whole, tables)
 
 

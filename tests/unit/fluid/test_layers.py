@@ -124,8 +124,8 @@ def test_the_batch_is_in_the_shape_or_is_added(
 
 
 def test_nested_lists_are_refused() -> None:
-    with pytest.raises(ProgramError, match="lod_level 2"):
-        layers.data("x", [1], lod_level=2)
+    with pytest.raises(ProgramError, match="lod_level 3"):
+        layers.data("x", [1], lod_level=3)
 
 
 def test_a_lod_level_takes_lists() -> None:

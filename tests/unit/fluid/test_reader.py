@@ -74,6 +74,47 @@ def test_batches_may_be_lists_or_feeds_and_come_as_lists() -> None:
     assert found == [(6.0, [[1]]), (60.0, [[1]])]
 
 
+def test_the_rest_of_a_dataset_is_shared_out_over_all_places() -> None:
+    class Dataset:
+        def batches(self) -> Iterator[Any]:
+            for start in range(0, 6, 2):
+                lists = [[number] * number for number in range(start, start + 2)]
+                yield {"x": VALUES[start : start + 2], "words": Ragged.of(lists)}
+
+    places = fluid.cpu_places(2)
+    rounds = list(fluid.io.DataLoader.from_dataset(Dataset(), places, drop_last=False))
+
+    assert [[feed["x"].shape()[0] for feed in feeds] for feeds in rounds] == [[2, 2], [1, 1]]
+    found = np.concatenate([np.array(feed["x"]) for feeds in rounds for feed in feeds])
+    assert np.array_equal(found, VALUES)
+    assert [np.array(feed["words"]).ravel().tolist() for feed in rounds[1]] == [[4] * 4, [5] * 5]
+    assert len(list(fluid.io.DataLoader.from_dataset(Dataset(), places))) == 1
+
+
+def test_lists_of_lists_are_fed_with_both_levels_and_computed_by_the_inner_one() -> None:
+    paragraphs = fluid.layers.data("paragraphs", [1], dtype="int64", lod_level=2)
+    label = fluid.layers.data("label", [1], dtype="int64")
+    sums = fluid.layers.sequence_pool(fluid.layers.cast(paragraphs, "float32"), "sum")
+    feeder = fluid.DataFeeder([paragraphs, label], fluid.CPUPlace())
+
+    fed = feeder.feed([([[1, 2, 3], [4, 5]], [1]), ([[6, 7, 8, 9]], [1])])
+    (found,) = fluid.Executor().run(feed={"paragraphs": fed["paragraphs"]}, fetch_list=[sums])
+
+    assert fed["paragraphs"].recursive_sequence_lengths() == [[2, 1], [3, 2, 4]]
+    assert fed["paragraphs"].shape() == [9, 1]
+    assert (paragraphs.lod_level, fed["label"].shape()) == (2, [2, 1])
+    assert found.ravel().tolist() == [6.0, 9.0, 30.0]
+    assert fluid.default_main_program().clone().variable("paragraphs").lod_level == 2
+
+
+def test_lists_of_different_lengths_make_no_array() -> None:
+    check = fluid.reader.GeneratorLoader._check_input_array
+
+    check([np.zeros(2), np.ones(2)])
+    with pytest.raises(TypeError, match="lists of different lengths"):
+        check([[1, 2], [3]])
+
+
 def test_each_place_gets_a_batch_and_a_round_that_is_not_whole_is_dropped() -> None:
     x, _ = dense_model()
     places = fluid.cpu_places(2)

@@ -43,11 +43,20 @@ def serve(job: Job) -> None:
 
 
 def recover(job: Job) -> None:
-    """Kill the pserver, and let another process go on; the first one writes nothing any more."""
+    """Kill the pserver, and let another process go on; the first one writes nothing any more.
+
+    It has all flags of the first one: `--resume auto` then names the newest cut.
+    """
     found = served_job.take_over(job.directory, NAME)
     assert found is not None
-    job.serve(found)
+    job.serve(found, find_cut(job.directory, "latest"))
     job.service.serves_as(NAME)
+
+
+def resend(client: Client, complete: int) -> None:
+    """Tell a recovered pserver that nothing is to be sent again behind a complete cut."""
+    cut = pb.Cut(number=complete, complete=complete)
+    client.call(Method.RESENT, header=pb.Header(cut=cut), timeout_s=WAIT_S)
 
 
 @pytest.mark.parametrize("mode", [Async(), Geo()])
@@ -81,7 +90,20 @@ def test_a_state_is_handed_out_once_though_its_pserver_has_recovered(tmp_path: P
         recover(job)
         assert state_of(job.join(0, 1)) == '{"of": 0}', "the same process, which asks again"
         recover(job)
-        again, cut = job.join(0, 1), pb.Cut(number=2, complete=2)
-        again.call(Method.RESENT, header=pb.Header(cut=cut), timeout_s=WAIT_S)
+        resend(job.join(0, 1), complete=2)
 
         assert state_of(job.join(0, 1, incarnation=99)) == ""
+
+
+def test_a_job_that_began_anew_has_no_state_to_go_on_from_though_a_pserver_recovered(
+    tmp_path: Path,
+) -> None:
+    with job_in(tmp_path, Geo()) as job:
+        serve(job)
+        make_cut(job, 1, [job.join(0, 1)])
+        recover(job)
+        resend(job.join(0, 1), complete=1)
+
+        newcomer = job.join(0, 1, incarnation=99)
+
+        assert (job.beginning.number, state_of(newcomer)) == (0, "")

@@ -49,10 +49,10 @@ class Job:
         self.resized: list[int] = []
         self.service = self._made(None, resumed)
 
-    def serve(self, recovered: RecoveredPart) -> None:
+    def serve(self, recovered: RecoveredPart, resumed: SavedCut | None = None) -> None:
         """Go on in another process, which begins with the number of trainers of the job's start."""
         self.service.stop()
-        self.service = self._made(recovered)
+        self.service = self._made(recovered, resumed)
 
     def _made(
         self, recovered: RecoveredPart | None, resumed: SavedCut | None = None

@@ -110,7 +110,7 @@ def test_a_directory_without_a_cut_is_no_start_of_a_server(tmp_path: Path) -> No
     server = of_role(Role.SERVER, endpoints(1))
     minimized(server)
 
-    with pytest.raises(ConfigError, match="has no complete cut; a server begins with a cut"):
+    with pytest.raises(DataError, match="cannot be read: No such file"):
         server.init_server(str(tmp_path))
 
 

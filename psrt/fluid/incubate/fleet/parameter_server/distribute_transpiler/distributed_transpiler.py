@@ -109,20 +109,17 @@ class DistributedTranspiler(Fleet):
     # --- servers ----------------------------------------------------------------------------------
 
     def init_server(self, model_dir: str | None = None) -> None:
-        """Begin with the newest cut in `model_dir`; without one, tables compute initial values.
+        """Begin with the newest cut in `model_dir`, or with the parameters that were saved there.
 
-        Further cuts are written there, too. Raises `ConfigError` for a directory without a cut.
+        Without it, tables compute initial values. Further cuts are written to a directory of cuts.
+        Raises `DataError` for a directory that has neither a cut nor every parameter.
         """
         self._refuse_worker("init_server")
         program = self.main_program
-        if model_dir and not complete_cuts(directory_at(model_dir)):
-            raise ConfigError(
-                f"init_server was given {model_dir}, which has no complete cut; a server begins "
-                "with a cut, not with a saved model. Nothing was started.",
-                hint="Name the checkpoint_dir of an earlier job, or call init_server().",
-            )
-        if model_dir:
+        if model_dir and complete_cuts(directory_at(model_dir)):
             program.serve_settings = {"checkpoint_dir": model_dir, "resume": "latest"}
+        elif model_dir:
+            io.load_persistables(FluidExecutor(), model_dir, program)
 
     def run_server(self) -> None:
         """Serve until all workers have stopped; raises the error that ended the job before."""
