@@ -32,6 +32,7 @@ class Method(enum.IntEnum):
     RESENT = 17
     KEEP_STATE = 18
     READ_STATE = 19
+    GIVE = 20
     REPLICATE = 30
     DEPOSE = 31
     OPEN = 40
@@ -79,6 +80,7 @@ METHODS: dict[Method, MethodSpec] = {
     Method.ATTEND: MethodSpec(True, False, "report that this process is there"),
     Method.KEEP_STATE: MethodSpec(True, False, "write a page of the caller's state into a cut"),
     Method.READ_STATE: MethodSpec(True, False, "read a page of a trainer's state from a cut"),
+    Method.GIVE: MethodSpec(True, False, "set dense blocks that nobody has updated yet"),
     Method.REPLICATE: MethodSpec(True, False, "send changes of a part to its backup", "admin"),
     Method.DEPOSE: MethodSpec(True, False, "ask the backup of a part to serve it"),
     Method.OPEN: MethodSpec(True, False, "prove a token; the first call of a connection", "read"),

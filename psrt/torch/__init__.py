@@ -14,7 +14,11 @@
     modules          Embedding and EmbeddingBag
     jagged           several lists of ids, for collections
     embedding_collections  all features of a model in one pull
+    dense_on_server  dense parameters on pservers, too
     table_optimizer  the torch.optim.Optimizer of tables
+    cuts             moments, and how all ranks make a cut (a sub-room)
+    here             what is updated in this process (a sub-room)
+    saving           a cut with what torch has beside it, positions in the data (a sub-room)
     reading          batches of a loader, read ahead with their rows (a sub-room)
     moving           tables from elsewhere, and to elsewhere (a sub-room)
 
@@ -28,6 +32,7 @@ required("torch", "torch", "psrt.torch")
 from psrt.core.specs import TableOptions  # noqa: E402
 from psrt.torch import optim  # noqa: E402
 from psrt.torch.connecting import connect, local  # noqa: E402
+from psrt.torch.dense_on_server import DenseOnServer  # noqa: E402
 from psrt.torch.embedding_collections import (  # noqa: E402
     EmbeddingBagCollection,
     EmbeddingBagConfig,
@@ -38,10 +43,12 @@ from psrt.torch.jagged import Jagged  # noqa: E402
 from psrt.torch.modules import Embedding, EmbeddingBag  # noqa: E402
 from psrt.torch.moving import export, from_torchrec, save_tables  # noqa: E402
 from psrt.torch.reading import Prefetch, collate  # noqa: E402
+from psrt.torch.saving import Checkpointer, DealtBatches, Resumable  # noqa: E402
 from psrt.torch.session import TableSession  # noqa: E402
 from psrt.torch.table_optimizer import TableOptimizer  # noqa: E402
 
 __all__ = ["Embedding", "EmbeddingBag", "EmbeddingBagCollection", "EmbeddingBagConfig"]
 __all__ += ["EmbeddingCollection", "EmbeddingConfig", "Jagged", "Prefetch", "TableOptimizer"]
+__all__ += ["Checkpointer", "DealtBatches", "DenseOnServer", "Resumable"]
 __all__ += ["TableOptions", "TableSession", "collate", "connect", "export"]
 __all__ += ["from_torchrec", "local", "optim", "save_tables"]

@@ -1,4 +1,4 @@
-"""The places of tables: this process (`LocalTables`), or pservers (`ConnectedTables`).
+"""The places of tables: this process (`local_tables`), or pservers (`ConnectedTables`).
 
 Both compute the same: a backend pulls rows of distinct ids, and makes one update by the gradients
 of a step.
@@ -6,31 +6,24 @@ of a step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol
 
-import numpy as np
-
 from psrt.communicator.base import Gradients
 from psrt.core.errors import ConfigError
-from psrt.core.specs import CommunicationMode, Sync
-from psrt.core.tensors import SelectedRows
+from psrt.core.specs import CommunicationMode, Geo
 from psrt.core.types import F32, I64
 from psrt.graph.program import Program
 from psrt.kernels import jit
-from psrt.kernels.tables import rows as row_kernels
 from psrt.partition.plan import build_plan
 from psrt.partition.transpiler import TrainerProgram
-from psrt.pserver.tables import RoutedIds, TableRegistry
-from psrt.torch.declared import DeclaredParameter
-from psrt.torch.first_rows import PAGE_ROWS, fill_from, fill_with
+from psrt.torch.cuts import RunPosition, make_cut
+from psrt.torch.declared import Declared, Dense, Rates
+from psrt.torch.here import GeoParameters
 from psrt.trainer.training import ConnectedCluster
 
-Rates = Mapping[str, float]
-Declared = Iterable[DeclaredParameter]
-
-_HERE = "here:1"
+_FIRST_VALUES, _RUN = "first values", "run"
 
 
 class Backend(Protocol):
@@ -38,9 +31,23 @@ class Backend(Protocol):
 
     mode: CommunicationMode
     trainers: int
+    trainer_id: int
 
-    def open(self, declared: Declared) -> Mapping[str, F32]:
-        """Register what is declared; returns the dense parameters."""
+    @property
+    def resumed_cut(self) -> int:
+        """The cut that the tables began with, 0 = none; known once open."""
+        ...
+
+    @property
+    def run(self) -> str:
+        """The identity of the training, which is that of the resumed one; known once open."""
+        ...
+
+    def open(self, declared: Declared, first: Dense) -> Dense:
+        """Register what is declared; returns the dense parameters.
+
+        In a job that begins they are those that trainer 0 gave as `first`.
+        """
         ...
 
     def pull(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
@@ -64,100 +71,32 @@ class Backend(Protocol):
         """Read rows of the distinct ids (n,) of each table right behind the next push."""
         ...
 
-    def push(self, gradients: Gradients, rates: Rates) -> Mapping[str, F32]:
+    def push(self, gradients: Gradients, rates: Rates) -> Dense:
         """Make one update with the learning rate of each table; returns newer dense parameters.
 
-        An empty mapping closes a round of Sync without a share in it.
+        An empty mapping is a step without a share: it closes a round of Sync.
         """
         ...
 
-    def complete(self) -> None:
-        """Apply what is queued, and report that this trainer is done."""
+    def flush(self) -> Dense:
+        """Wait until all pushes are applied; returns the dense parameters."""
+        ...
+
+    def tell(self, name: str, note: str, timeout_s: float) -> list[str]:
+        """Meet all running trainers at `name` with a note; returns those of all, "" for none."""
+        ...
+
+    def make_cut(self, timeout_s: float) -> int:
+        """Make a cut with all running trainers; see `psrt.torch.cut_making.make_cut`."""
+        ...
+
+    def complete(self) -> Dense:
+        """Apply what is queued, report that this trainer is done; returns the last parameters."""
         ...
 
     def close(self) -> None:
         """Drop connections, whatever their state."""
         ...
-
-
-class LocalTables:
-    """Tables in this process, by the code of a pserver."""
-
-    mode: CommunicationMode = Sync()
-    trainers = 1
-
-    def __init__(self, warm_start: str = "") -> None:
-        self._warm_start = warm_start
-        self._weights: dict[str, F32] = {}
-        jit.warm_up(("trainer", "pserver"))
-        self._tables = TableRegistry(stripes=1)
-        self._shapes: dict[str, tuple[int, ...]] = {}
-        self._routed: dict[str, tuple[I64, RoutedIds]] = {}
-        self._expected: Mapping[str, I64] = {}
-        self.brought: Mapping[str, F32] = {}
-
-    def open(self, declared: Declared) -> Mapping[str, F32]:
-        plan = build_plan(declared, [_HERE], slice_var_up=False)
-        self._tables.register(plan.specs_for(_HERE))
-        self._shapes = plan.dense_shapes
-        if self._warm_start:
-            fill_from(self._tables, declared, self._warm_start)
-        if self._weights:
-            fill_with(self._tables, declared, self._weights)
-            self._weights = {}
-        return self._dense()
-
-    def pull(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
-        found = {}
-        for name, ids in wanted.items():
-            table = self._tables.sparse(name)
-            routed = table.route(ids)
-            self._routed[name] = ids, routed
-            out = np.empty((len(ids), table.spec.width), np.float32)
-            table.read(routed, out)
-            found[name] = out
-        return found
-
-    def begin_with(self, weights: Mapping[str, F32]) -> None:
-        self._weights.update(weights)
-
-    def rows(self, table: str) -> Iterator[tuple[I64, F32]]:
-        found, cursor, at_end = self._tables.sparse(table), 0, False
-        while not at_end:
-            ids, rows, cursor = found.export(cursor, PAGE_ROWS)
-            yield ids, rows
-            at_end = cursor == 0
-
-    def expect(self, wanted: Mapping[str, I64]) -> None:
-        self._expected = wanted
-
-    def push(self, gradients: Gradients, rates: Rates) -> Mapping[str, F32]:
-        for name, gradient in gradients.items():
-            if isinstance(gradient, SelectedRows):
-                merged = row_kernels.merge(gradient)
-                routed = self._route(name, merged.ids)
-                self._tables.sparse(name).apply(routed, merged.values, rates[name])
-            else:
-                self._tables.dense(name).apply(gradient.reshape(-1), rates[name])
-        self.brought = self.pull(self._expected)
-        return self._dense() if gradients else {}
-
-    def complete(self) -> None:
-        """Nothing is queued."""
-
-    def close(self) -> None:
-        """Nothing is connected."""
-
-    def _route(self, name: str, ids: I64) -> RoutedIds:
-        """The routed ids of the last pull if it had the same: their rows are found already."""
-        pulled = self._routed.get(name)
-        if pulled is not None and pulled[0] is ids:
-            return pulled[1]
-        return self._tables.sparse(name).route(ids)
-
-    def _dense(self) -> dict[str, F32]:
-        read = {name: self._tables.dense(name).read()[0] for name in self._shapes}
-        return {name: values.reshape(self._shapes[name]) for name, values in read.items()}
 
 
 class ConnectedTables:
@@ -175,18 +114,35 @@ class ConnectedTables:
     ) -> None:
         self._warm_start = warm_start
         self._endpoints, self.mode, self.trainers = endpoints, mode, trainers
-        self._trainer_id, self._job_id, self._timeout_s = trainer_id, job_id, timeout_s
+        self.trainer_id, self._job_id, self._timeout_s = trainer_id, job_id, timeout_s
         self._cluster: ConnectedCluster | None = None
         self.brought: Mapping[str, F32] = {}
+        self._own: GeoParameters | None = None
+        self._position = RunPosition()
 
-    def open(self, declared: Declared) -> Mapping[str, F32]:
-        jit.warm_up(("trainer",))
+    def open(self, declared: Declared, first: Dense) -> Dense:
+        if isinstance(self.mode, Geo):
+            self._own = GeoParameters(declared)
+        jit.warm_up(("trainer", "pserver") if self._own else ("trainer",))
         plan = build_plan(declared, self._endpoints, mode=self.mode)
         plan = replace(plan, warm_start=self._warm_start)
-        numbers = self._trainer_id, self.trainers
+        numbers = self.trainer_id, self.trainers
         part = TrainerProgram(Program(), plan, self.mode, *numbers, self._job_id)
-        self._cluster = ConnectedCluster(part, call_timeout_s=self._timeout_s, say=print)
-        return self._cluster.communicator.start(self._timeout_s)
+        timeout_s, own = self._timeout_s, self._own
+        cluster = ConnectedCluster(part, call_timeout_s=timeout_s, say=print, own=own)
+        self._cluster, communicator = cluster, cluster.communicator
+        communicator.begins_at(self._position.begin)
+        dense = communicator.start(timeout_s)
+        if own is not None:
+            own.begin(dense)
+        if communicator.makes_cuts:
+            self._agree_on_run(cluster)
+        if not first or self.resumed_cut:
+            return dense
+        if self.trainer_id == 0:
+            cluster.give(first)
+        cluster.meet(_FIRST_VALUES, timeout_s)
+        return communicator.flush(timeout_s)
 
     def pull(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
         return self._opened.communicator.pull_rows(wanted)
@@ -208,19 +164,45 @@ class ConnectedTables:
         if wanted:
             self._opened.communicator.begin(wanted)
 
-    def push(self, gradients: Gradients, rates: Rates) -> Mapping[str, F32]:
-        communicator = self._opened.communicator
-        communicator.use_rates(rates)
-        pulled = communicator.finish(gradients)
+    def push(self, gradients: Gradients, rates: Rates) -> Dense:
+        communicator, own = self._opened.communicator, self._own
+        if rates:  # a skipped step has none, and pushes of steps before it may wait in a queue
+            communicator.use_rates(rates)
+        if communicator.makes_cuts:
+            communicator.continues_at(self._position.after_step())
+        pulled = communicator.finish(gradients if own is None else own.apply(gradients, rates))
         self.brought = pulled.rows
-        return pulled.dense
+        return pulled.dense if own is None else own.all_dense()
 
-    def complete(self) -> None:
-        self._opened.communicator.stop(self._timeout_s)
+    def flush(self) -> Dense:
+        return self._opened.communicator.flush(self._timeout_s)
+
+    @property
+    def resumed_cut(self) -> int:
+        return self._position.found.cut
+
+    @property
+    def run(self) -> str:
+        return self._position.run
+
+    def tell(self, name: str, note: str, timeout_s: float) -> list[str]:
+        return self._opened.tell(name, note, timeout_s)
+
+    def make_cut(self, timeout_s: float) -> int:
+        return make_cut(self._opened, self.mode, self.trainer_id, timeout_s)
+
+    def complete(self) -> Dense:
+        return self._opened.communicator.stop(self._timeout_s)
 
     def close(self) -> None:
         if self._cluster is not None:
             self._cluster.close()
+
+    def _agree_on_run(self, cluster: ConnectedCluster) -> None:
+        """Take the identity of the resumed training, or that of the first trainer of a new one."""
+        if not (run := self._position.resumed_run):
+            run = next(filter(None, cluster.tell(_RUN, self.run, self._timeout_s)))
+        self._position.belong_to(run)
 
     @property
     def _opened(self) -> ConnectedCluster:

@@ -8,10 +8,12 @@ from typing import NamedTuple
 from psrt.config.load import environment, load
 from psrt.config.sections import TrainerConfig
 from psrt.core.errors import ConfigError
-from psrt.core.specs import MODES, Collective, CommunicationMode, Geo
+from psrt.core.specs import MODES, Collective, CommunicationMode
 from psrt.partition.arguments import endpoints_of
-from psrt.torch.backends import ConnectedTables, LocalTables
+from psrt.torch.backends import ConnectedTables
+from psrt.torch.cuts import LocalTableCuts
 from psrt.torch.first_rows import warm_start_text
+from psrt.torch.here import LocalTables
 from psrt.torch.session import MAX_LOOKUPS, TableSession
 
 _RANKS = (
@@ -36,13 +38,22 @@ def rank_of(variables: Mapping[str, str]) -> Rank | None:
     return None
 
 
-def local(*, seed: int = 0, max_lookups: int = MAX_LOOKUPS, warm_start: str = "") -> TableSession:
+def local(
+    *,
+    seed: int = 0,
+    max_lookups: int = MAX_LOOKUPS,
+    warm_start: str = "",
+    checkpoint_dir: str = "",
+    resume: str = "",
+) -> TableSession:
     """Return a session with tables in this process: tests and notebooks need no pservers.
 
     They begin with the rows of `warm_start`, a directory of `save_tables`, of a saved model or of
-    cuts.
+    cuts. A `Checkpointer` makes cuts of them in `checkpoint_dir`, a path or a URL; `resume` is the
+    number of the one to begin with, or "latest". Raises `ConfigError` if there is no such cut.
     """
-    return TableSession(LocalTables(warm_start_text(warm_start)), seed, max_lookups)
+    cuts = LocalTableCuts(checkpoint_dir, resume)
+    return TableSession(LocalTables(cuts, warm_start_text(warm_start)), seed, max_lookups)
 
 
 def connect(
@@ -63,11 +74,11 @@ def connect(
     rank from those of torchrun, `mpirun` and `srun`, or of a trainer. `mode` is a name of
     `psrt.core.specs.MODES` or a mode. Pservers read `warm_start`, a directory as in `local`, all of
     them. Nothing is sent before the first lookup. Raises `ConfigError`
-    without endpoints, and for geo and collective: their optimizers run on trainers.
+    without endpoints, and for collective, which has no pservers.
     """
     chosen = MODES[mode]() if isinstance(mode, str) and mode in MODES else mode
-    if isinstance(chosen, str | Geo | Collective):
-        served = [name for name, kind in MODES.items() if kind not in (Geo, Collective)]
+    if isinstance(chosen, str | Collective):
+        served = [name for name, kind in MODES.items() if kind is not Collective]
         raise ConfigError(
             f"psrt.torch has no mode {mode!r}.", hint=f"Use one of {', '.join(served)}."
         )

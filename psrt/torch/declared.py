@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from psrt.core.specs import (
     DEFAULT_OPTIONS,
+    Constant,
     ConstantRate,
     Initializer,
     LearningRate,
@@ -14,8 +17,14 @@ from psrt.core.specs import (
     Regularizer,
     TableOptions,
 )
-from psrt.core.types import Shape
+from psrt.core.types import F32, Shape
 from psrt.torch.optim import ServerOptimizer
+
+Rates: TypeAlias = Mapping[str, float]
+"""Learning rates by parameter."""
+
+Dense: TypeAlias = Mapping[str, F32]
+"""Whole dense parameters by name."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,19 @@ class DeclaredParameter:
     @property
     def distributed(self) -> bool:
         return self.sparse
+
+
+Declared: TypeAlias = Iterable[DeclaredParameter]
+
+
+def dense_of(
+    name: str, shape: Shape, optimizer: ServerOptimizer, seed: int = 0
+) -> DeclaredParameter:
+    """The declaration of a dense parameter, whose first values are given by trainer 0."""
+    rate = ConstantRate(float(optimizer.lr))
+    return DeclaredParameter(
+        name, shape or (1,), Constant(0.0), optimizer.rule, rate, seed, sparse=False
+    )
 
 
 def table_of(

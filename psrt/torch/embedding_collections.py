@@ -50,6 +50,9 @@ class EmbeddingCollection(TableModule):
         self.tables: tuple[Table, ...] = tuple(_table_of(config) for config in tables)
         _check_features(self.configs)
 
+    def its_tables(self) -> tuple[Table, ...]:
+        return self.tables
+
     def forward(self, features: Any) -> dict[str, torch.Tensor]:
         """Look up all features by one pull; raises `ProgramError` if one is missing."""
         given = features_of(features)

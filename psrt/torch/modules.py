@@ -14,6 +14,7 @@ import torch
 
 from psrt.core.specs import DEFAULT_OPTIONS, Initializer, Normal, TableOptions
 from psrt.torch import optim
+from psrt.torch.cuts import HasMoment, OfMoment
 from psrt.torch.declared import table_of
 from psrt.torch.optim import ServerOptimizer
 from psrt.torch.pooling import gathered_rows, pooled_rows
@@ -37,10 +38,23 @@ def declared_table(
     return session.table(table_of(name, dim, rule, init, session.seed, padding_idx, options))
 
 
-class TableModule(torch.nn.Module):
-    """A module that looks up rows to `device`: where `to()`, `cuda()` and the like have put it."""
+class TableModule(OfMoment):
+    """A module that looks up rows to `device`: where `to()`, `cuda()` and the like have put it.
+
+    It has `table`, or several `tables`.
+    """
 
     device = torch.device("cpu")
+    table: Table
+
+    def its_tables(self) -> tuple[Table, ...]:
+        return (self.table,)
+
+    def its_session(self) -> HasMoment:
+        return self.its_tables()[0].session
+
+    def its_names(self) -> list[str]:
+        return [each.name for each in self.its_tables()]
 
     def rows_at(self, ids: torch.Tensor) -> torch.device:
         """The device of rows of `ids`: that of ids on a GPU, else that of the module.

@@ -10,20 +10,27 @@ end of the block this trainer reports that it has completed, unless an error end
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from typing import Self
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
+
+import torch
 
 from psrt.communicator.base import Gradients
 from psrt.core.errors import ConfigError, ProgramError
-from psrt.core.specs import Sync
 from psrt.core.types import F32, I64
-from psrt.torch.backends import Backend, Rates
-from psrt.torch.declared import DeclaredParameter
+from psrt.torch.backends import Backend
+from psrt.torch.cuts import State, check_fits, moment
+from psrt.torch.declared import DeclaredParameter, Rates
 from psrt.torch.rows_ahead import RowsAhead
 from psrt.torch.table import Table
 
 MAX_LOOKUPS = 64
 """Lookups of a table under grad until `TableOptimizer.step`, in accumulation, too."""
+
+
+CUT_S = 600.0
+"""Longest wait for a cut that a `state_dict` makes."""
 
 
 class TableSession:
@@ -36,10 +43,12 @@ class TableSession:
     def __init__(self, backend: Backend, seed: int = 0, max_lookups: int = MAX_LOOKUPS) -> None:
         self.backend, self.seed, self.max_lookups = backend, seed, max_lookups
         self.tables: dict[str, Table] = {}
-        self.dense: Mapping[str, F32] = {}
         self.ahead = RowsAhead()
+        self._dense: dict[str, torch.nn.Parameter] = {}
         self._declared: dict[str, DeclaredParameter] = {}
         self._is_open = self._ended = False
+        self._steps, self._cut, self._cut_at = 0, 0, 0
+        self._on_step: list[Callable[[], None]] = []
         self._pid = os.getpid()
 
     def declare(self, parameter: DeclaredParameter) -> None:
@@ -68,6 +77,16 @@ class TableSession:
         """Declare a table; returns the one of its name."""
         self.declare(parameter)
         return self.tables.setdefault(parameter.name, Table(self, parameter))
+
+    def dense(self, parameter: DeclaredParameter, values: torch.nn.Parameter) -> None:
+        """Declare a dense parameter; `values` follow those of the pservers from then on."""
+        if parameter.name in self._declared:
+            raise ProgramError(
+                f"{parameter.name} was declared twice.",
+                hint="Give each DenseOnServer another name.",
+            )
+        self.declare(parameter)
+        self._dense[parameter.name] = values
 
     def pull(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
         """Rows (n, width) float32 of the distinct ids (n,) int64 of each table; changes nothing."""
@@ -104,39 +123,103 @@ class TableSession:
         self.open()
         with self.ahead.calls:
             self.backend.expect(self.ahead.before_push())
-            self.dense = self.backend.push(gradients, rates) or self.dense
+            self._take(self.backend.push(gradients, rates))
         self.ahead.arrived(self.backend.brought)
+        self._steps += 1
+        for action in self._on_step:
+            action()
+
+    def on_step(self, action: Callable[[], None]) -> None:
+        """Call `action` after each step from now on, skipped ones included."""
+        self._on_step.append(action)
+
+    def flush(self) -> None:
+        """Wait until all pushes are applied; dense parameters are then the newest."""
+        self.open()
+        with self.ahead.calls:
+            self._take(self.backend.flush())
 
     def skip(self) -> None:
-        """Take part in a step without gradients, so that no other trainer waits for this one."""
-        if isinstance(self.backend.mode, Sync):
-            self.push({}, {})
+        """Take part in a step without gradients, so that no other trainer waits for this one.
+
+        In Sync it closes a round, in Ssp it moves the clock; every mode counts the step.
+        """
+        self.push({}, {})
 
     def open(self) -> None:
         """Reach the tables, if that was not done; raises `ProgramError` in a forked process."""
         self._check()
         if not self._is_open:
-            self.dense = self.backend.open(self._declared.values())
-            self._is_open = True
+            first = {name: numbers_of(each) for name, each in self._dense.items()}
+            self._take(self.backend.open(self._declared.values(), first))
+            self._is_open, self._cut = True, self.backend.resumed_cut
+
+    @property
+    def resumed_cut(self) -> int:
+        """The cut that the tables began with, 0 = none; known once the session is open."""
+        return self.backend.resumed_cut
+
+    @property
+    def run(self) -> str:
+        """The identity of the training, equal on all ranks and after a resume."""
+        return self.backend.run
+
+    def make_cut(self, timeout_s: float) -> int:
+        """Make a cut of the whole job; every rank calls it after the same step.
+
+        Returns its number once it is complete. Raises `ConfigError` where no cuts are written, and
+        `JobError` if it is given up: training may go on then.
+        """
+        self.open()
+        with self.ahead.calls:
+            self._cut, self._cut_at = self.backend.make_cut(timeout_s), self._steps
+        return self._cut
+
+    def moment(self) -> State:
+        """The moment of the tables, for a `state_dict`."""
+        cut = self._cut if self._steps == self._cut_at else 0
+        return moment(self.run if self._is_open else "", cut, self._steps)
+
+    def check_fits(self, state: Mapping[str, Any]) -> None:
+        """Raise `ConfigError` unless the tables are those of the moment of a state."""
+        self.open()
+        check_fits(state, self.moment())
+
+    def state_dict(self) -> State:
+        """A `Stateful` of torch.distributed.checkpoint: its state is a cut, made now unless one has
+        this moment. Put it before the model; every rank calls it after the same step."""
+        self.open()
+        if not self.moment()["cut"]:
+            self.make_cut(CUT_S)
+        return self.moment()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Raise `ConfigError` unless the pservers began with the cut of the state."""
+        self.check_fits(state)
 
     def complete(self) -> None:
         """Apply what is queued and report that this trainer is done; idempotent."""
         if not self._ended and self._is_open:
             self._check()
-            self.backend.complete()
+            self._take(self.backend.complete())
         self.close()
+
+    @property
+    def has_ended(self) -> bool:
+        """True once tables are not reachable any more."""
+        return self._ended
 
     def close(self) -> None:
         """End without a report: pservers count a trainer that has not completed as lost."""
         if not self._ended and os.getpid() == self._pid:
             self.backend.close()
         self._ended = True
-        if self in _CURRENT:
-            _CURRENT.remove(self)
+        if self in _CURRENT.sessions:
+            _CURRENT.sessions.remove(self)
 
     def begin(self) -> Self:
         """Enter without a block, as in a notebook, until `complete` or `close`."""
-        _CURRENT.append(self)
+        _CURRENT.sessions.append(self)
         return self
 
     def __enter__(self) -> Self:
@@ -146,6 +229,14 @@ class TableSession:
         if error is None:
             self.complete()
         self.close()
+
+    def _take(self, dense: Mapping[str, F32]) -> None:
+        """Copy values of pservers into the parameters of modules."""
+        with torch.no_grad():
+            for name, values in dense.items():
+                parameter = self._dense[name]
+                mine = values if values.flags.writeable else values.copy()
+                parameter.copy_(torch.from_numpy(mine.reshape(parameter.shape)))
 
     def _check(self) -> None:
         if os.getpid() != self._pid:
@@ -162,14 +253,27 @@ class TableSession:
             )
 
 
-_CURRENT: list[TableSession] = []
+def numbers_of(parameter: torch.Tensor) -> F32:
+    """A copy of a tensor as float32."""
+    numbers: F32 = parameter.detach().to("cpu", torch.float32, copy=True).contiguous().numpy()
+    return numbers
+
+
+class _Current(threading.local):
+    """The sessions whose blocks a thread is in, the innermost last."""
+
+    def __init__(self) -> None:
+        self.sessions: list[TableSession] = []
+
+
+_CURRENT = _Current()
 
 
 def current() -> TableSession:
-    """The innermost session; raises `ConfigError` without one."""
-    if not _CURRENT:
+    """The innermost session of this thread; raises `ConfigError` without one."""
+    if not _CURRENT.sessions:
         raise ConfigError(
             "a module with a table was made outside of a session.",
             hint="Make the model inside of `with pt.local():` or `with pt.connect():`.",
         )
-    return _CURRENT[-1]
+    return _CURRENT.sessions[-1]

@@ -19,11 +19,12 @@ from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64, Array
 from psrt.kernels.tables import unique
 from psrt.torch.compiling import untraced
+from psrt.torch.cuts import HasMoment
 from psrt.torch.declared import DeclaredParameter
 from psrt.torch.staging import HostCopy, on_device, start_to_host
 
 
-class RowSource(Protocol):
+class RowSource(HasMoment, Protocol):
     """The session of a table, as far as a table uses it."""
 
     max_lookups: int

@@ -1,8 +1,8 @@
 """The optimizer of tables: a `torch.optim.Optimizer` whose updates happen on pservers.
 
-The parameters of its groups are the leaves of the running step, so schedulers, `GradScaler` and
-`clip_grad_norm_(tables.leaves(), …)` work as with any other. Only `step()` changes tables: all
-gradients since the last one, of several losses and of accumulated batches, are one update.
+The parameters of its groups are the leaves of the running step, and those of `DenseOnServer`, so
+schedulers, `GradScaler` and `clip_grad_norm_` work as with any other. Only `step()` changes them:
+all gradients since the last one, of several losses and of accumulated batches, are one update.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs import Sync, moves_all_rows
 from psrt.core.tensors import SelectedRows
 from psrt.torch.compiling import untraced
+from psrt.torch.dense_on_server import served_by
 from psrt.torch.session import TableSession
 from psrt.torch.table import Table
 
@@ -26,7 +27,8 @@ REDUCTIONS = ("mean", "sum")
 
 
 class TableOptimizer(torch.optim.Optimizer):
-    """Steps the tables of `model`, or an iterable of tables, with one group for each.
+    """Steps what `model` has on pservers, with a group for each table and `DenseOnServer`; or an
+    iterable of tables.
 
     A group has `lr`, `name` and `params`; a new `lr` counts from the next step on. `reduce` is what
     the gradients of T trainers become: their mean, as in DDP, or their sum. Outside of Sync, where
@@ -38,25 +40,29 @@ class TableOptimizer(torch.optim.Optimizer):
     still close the round of Sync."""
 
     def __init__(self, model: torch.nn.Module | Iterable[Table], reduce: str = "mean") -> None:
-        self._tables = tables_of(model) if isinstance(model, torch.nn.Module) else list(model)
-        if not self._tables:
+        is_model = isinstance(model, torch.nn.Module)
+        self._tables = tables_of(model) if is_model else list(model)
+        self._served = served_by(model) if is_model else []
+        if not self._tables and not self._served:
             raise ProgramError(
                 "the model has no tables of psrt.torch.",
-                hint="Give TableOptimizer a model with an Embedding, EmbeddingBag or collection.",
+                hint="Give TableOptimizer a model with an Embedding, EmbeddingBag, collection or "
+                "DenseOnServer.",
             )
         if reduce not in REDUCTIONS:
             raise ConfigError(f"reduce is {reduce!r}.", hint=f"Use {' or '.join(REDUCTIONS)}.")
-        session = self._tables[0].session
+        session = (*self._tables, *self._served)[0].session
         assert isinstance(session, TableSession)
         self._session = session
         self.steps = 0
-        rates = [table.first_rate for table in self._tables]
         groups: list[dict[str, Any]] = [
-            {"params": [], "name": table.name, "lr": rate}
-            for table, rate in zip(self._tables, rates, strict=True)
+            {"params": [], "name": table.name, "lr": table.first_rate} for table in self._tables
+        ] + [
+            {"params": list(each.served.values()), "name": each.name, "lr": each.first_rate}
+            for each in self._served
         ]
-        super().__init__(groups, {"lr": rates[0]})
-        for group, table in zip(self.param_groups, self._tables, strict=True):
+        super().__init__(groups, {"lr": groups[0]["lr"]})
+        for group, table in zip(self.param_groups, self._tables, strict=False):
             group["params"] = table.leaves
         self._scale = _scale(self._session, reduce)
 
@@ -85,7 +91,7 @@ class TableOptimizer(torch.optim.Optimizer):
     @untraced
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the leaves of this step; gradients that were never stepped are a skipped step."""
-        if any(table.has_gradients for table in self._tables):
+        if any(each.has_gradients for each in (*self._tables, *self._served)):
             self._skip()
         self._clear()
 
@@ -112,7 +118,11 @@ class TableOptimizer(torch.optim.Optimizer):
         started = [(table.name, table.start_gradient()) for table in self._tables]
         found = {name: gradient.end(scale) for name, gradient in started}
         gradients: dict[str, Gradient] = {k: v for k, v in found.items() if v is not None}
+        for each in self._served:
+            gradients.update(each.gradients(scale))
         rates = {group["name"]: float(group["lr"]) for group in self.param_groups}
+        for each in self._served:
+            rates.update(dict.fromkeys(each.served, rates[each.name]))
         try:
             self._session.push(gradients or self._nothing(), rates)
         finally:
@@ -133,8 +143,8 @@ class TableOptimizer(torch.optim.Optimizer):
         self._session.skip()
 
     def _clear(self) -> None:
-        for table in self._tables:
-            table.clear()
+        for each in (*self._tables, *self._served):
+            each.clear()
 
 
 def tables_of(model: torch.nn.Module) -> list[Table]:

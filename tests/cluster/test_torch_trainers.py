@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="psrt.torch needs torch")
 
 from tests.support.live_pservers import free_port  # noqa: E402
 from tests.support.processes import DEADLINE_S, ROOT, clean_environment, exit_code  # noqa: E402
-from tests.support.pserver import daemon  # noqa: E402
+from tests.support.pserver import daemon, onlooker, status  # noqa: E402
 from tests.support.torch_trainer import HEIGHT, OPTIMIZERS, SKIPPED, WIDTH  # noqa: E402
 from tests.unit.pytorch.test_local import OPTIMIZERS as BOTH  # noqa: E402
 
@@ -26,7 +26,7 @@ def batches() -> np.ndarray:
     return rng.integers(0, HEIGHT, (STEPS + 1, TRAINERS, 8, 5))
 
 
-def run_trainers(tmp_path: Path, endpoints: str) -> dict[str, np.ndarray]:
+def run_trainers(tmp_path: Path, endpoints: str, mode: str = "sync") -> dict[str, np.ndarray]:
     given, output, port = tmp_path / "batches.npy", tmp_path / "out.npz", free_port()
     np.save(given, batches())
     logs = [tmp_path / f"trainer-{rank}.log" for rank in range(TRAINERS)]
@@ -38,7 +38,7 @@ def run_trainers(tmp_path: Path, endpoints: str) -> dict[str, np.ndarray]:
             process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "tests.support.torch_trainer"),
-                    *(endpoints, "all", str(output), str(given)),
+                    *(endpoints, "all", str(output), str(given), mode),
                 ],
                 stdout=stack.enter_context(log.open("w")),
                 stderr=subprocess.STDOUT,
@@ -75,6 +75,21 @@ def big_batch(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             each.step()
     weights = {name: bag.weight.detach().numpy() for name, bag in bags.items()}
     return weights | {"dense": dense.weight.detach().numpy()}
+
+
+@pytest.mark.long
+def test_with_ddp_and_async_tables_ranks_have_equal_dense_parameters_and_each_push_counts(
+    tmp_path: Path,
+) -> None:
+    with daemon(tmp_path, "--stay") as pserver:
+        run_trainers(tmp_path, pserver.endpoint, "async")
+        client = onlooker(pserver.endpoint)
+        updates = {each["name"]: each["version"] for each in status(client)["tables"]}
+        client.close()
+
+    first, second = (np.load(tmp_path / f"out.npz.{rank}.npy") for rank in range(TRAINERS))
+    np.testing.assert_array_equal(first, second)
+    assert updates == dict.fromkeys(OPTIMIZERS, TRAINERS * STEPS)
 
 
 def test_two_trainers_in_sync_equal_one_process_with_the_big_batch(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import random
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc.server import Server
@@ -25,15 +26,16 @@ class LivePserver:
 
 
 @contextlib.contextmanager
-def live_pservers(count: int, port: int = 0) -> Iterator[list[LivePserver]]:
-    """`count` pservers that trainers may connect to; stopped in the end."""
+def live_pservers(count: int, port: int = 0, **settings: Any) -> Iterator[list[LivePserver]]:
+    """`count` pservers that trainers may connect to, with `settings` of their services; stopped in
+    the end."""
     with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(_live(port)) for _ in range(count)]
+        yield [stack.enter_context(_live(port, settings)) for _ in range(count)]
 
 
 @contextlib.contextmanager
-def _live(port: int) -> Iterator[LivePserver]:
-    service = PserverService(stripes=2, wait_timeout_s=WAIT_S)
+def _live(port: int, settings: dict[str, Any]) -> Iterator[LivePserver]:
+    service = PserverService(stripes=2, wait_timeout_s=WAIT_S, **settings)
     server = Server(service.handle, port=port)
     server.start()
     service.start()

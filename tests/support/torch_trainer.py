@@ -1,9 +1,10 @@
 """One trainer of a PyTorch job: DDP over gloo for the dense part, tables on pservers.
 
-    python torch_trainer.py ENDPOINTS OPTIMIZER OUTPUT BATCHES
+    python torch_trainer.py ENDPOINTS OPTIMIZER OUTPUT BATCHES [MODE]
 
 RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are those of torchrun. Trains its share of each batch
-in `BATCHES`, an array (steps, trainers, n, 5) of ids; rank 0 writes the parameters.
+in `BATCHES`, an array (steps, trainers, n, 5) of ids; rank 0 writes the parameters, and every rank
+its dense ones.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ OPTIMIZERS = {
 }
 
 
-def main(endpoints: str, optimizer: str, output: str, batches: str) -> None:
+def main(endpoints: str, optimizer: str, output: str, batches: str, mode: str = "sync") -> None:
     torch.set_num_threads(1)
     torch.manual_seed(5)
     rank = int(os.environ["RANK"])
     dist.init_process_group("gloo")
-    with pt.connect(endpoints, seed=3, timeout_s=60.0) as session:
+    with pt.connect(endpoints, mode, seed=3, timeout_s=60.0) as session:
         bags = torch.nn.ModuleDict(
             {
                 name: pt.EmbeddingBag(WIDTH, name, optimizer=each)
@@ -64,6 +65,7 @@ def main(endpoints: str, optimizer: str, output: str, batches: str) -> None:
             loss.backward()
             tables.param_groups[0]["lr"] = 0.0
             tables.zero_grad()
+        np.save(f"{output}.{rank}.npy", dense.weight.detach().numpy())
         if rank == 0:
             last = {n: session.pull({n: np.arange(HEIGHT)})[n] for n in bags}
             last["dense"] = dense.weight.detach().numpy()

@@ -76,7 +76,8 @@ def position_text(position: Any) -> str:
         return "had not joined since the data were dealt again"
     place = position.get("place") or {}
     at = [f"{_last(p['file'])}: {p['examples']:,} examples" for p in place.get("positions", ())]
-    where = f"epoch {position.get('epoch')}, {position.get('steps', 0):,} steps"
+    steps = f"{position.get('steps', 0):,} steps"  # a loop of a user's own has no epochs
+    where = f"epoch {position['epoch']}, {steps}" if "epoch" in position else steps
     return "; ".join([where, *at])
 
 

@@ -102,6 +102,11 @@ class GeoCommunicator(BaseCommunicator):
         self._agreement.begin(dense, requests, state.dense)
         return dense
 
+    def use_rates(self, rates: Mapping[str, float]) -> None:
+        """Let the trainer's own tables learn at these rates: changes are pushed as they are."""
+        for name in rates.keys() & self._tables.keys():
+            self._tables[name].rate = rates[name]
+
     def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
         """The trainer's own rows."""
         self._check()

@@ -26,8 +26,10 @@ class LocalTable:
     A subclass may pass its own `kind` of rows, with `extra_vectors` more numbers per weight after
     their state. With `decays` the table regularises gradients by its spec, as a pserver does.
     `updates` counts those made here. `other_steps` counts mini-batches of other trainers, which
-    advance the learning-rate schedule beyond these.
+    advance the learning-rate schedule beyond these. A `rate` that is set replaces the schedule.
     """
+
+    rate: float | None = None
 
     def __init__(
         self,
@@ -63,7 +65,9 @@ class LocalTable:
 
     def apply(self, ids: I64, gradients: F32) -> None:
         """One update by `gradients` (n, width) of distinct `ids`; skips the padding id."""
-        rate = rate_at(self.spec.learning_rate, self.updates + self.other_steps)
+        rate = self.rate
+        if rate is None:
+            rate = rate_at(self.spec.learning_rate, self.updates + self.other_steps)
         self.updates += 1
         decayed = None if self._decay is None else np.empty_like(gradients)
         update = RowUpdate(self._rule, ids, gradients, self.updates, rate, self._decay, decayed)

@@ -32,6 +32,7 @@ from psrt.pserver.checkpoints.delta_schedule import DeltaSchedule
 from psrt.pserver.checkpoints.late_states import LateStates
 from psrt.pserver.checkpoints.local_cut import LocalCut, LocalCuts
 from psrt.pserver.checkpoints.part_pace import PartPaces
+from psrt.pserver.checkpoints.part_writer import write_part
 from psrt.pserver.checkpoints.saved_cut import (
     SavedCut,
     StoredPages,
@@ -55,4 +56,4 @@ __all__ += [
     "find_cut",
 ]
 __all__ += ["DeltaSchedule", "LocalCut", "LocalCuts", "delta_files", "remove_cut", "served_job"]
-__all__ += ["CutHistory", "LateStates", "PartPaces", "term_file"]
+__all__ += ["CutHistory", "LateStates", "PartPaces", "term_file", "write_part"]

@@ -69,9 +69,11 @@ def _is_dense(table: MergedTable) -> bool:
 
 
 def _delete_others(cut: SavedCut, manifest: Record, records: Sequence[Record]) -> None:
-    """Delete the files of a cut that belong neither to its manifest nor to its parts."""
+    """Delete the files of a cut that belong neither to its manifest nor to its parts; those of
+    trainers stay."""
     named = {cut_files.manifest_name(cut.number), *(part["name"] for part in manifest["parts"])}
     named |= {file["name"] for record in records for file in record["files"]}
     here = cut.directory.names(cut_files.cut_prefix(cut.number))
-    if others := [name for name in here if name not in named]:
+    others = [name for name in here if name not in named and not cut_files.is_beside(name)]
+    if others:
         cut.directory.remove(*others)

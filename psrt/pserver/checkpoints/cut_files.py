@@ -4,6 +4,7 @@
     cut-00000012/part-0/table-3.arrays    rows of its fourth sparse table
     cut-00000012/part-0.json              its tables, files and seals
     cut-00000012/manifest.json            all parts, positions of trainers; makes the cut complete
+    cut-00000012/torch…                   what psrt.torch has put beside it, and nobody else reads
 
 docs/reference/checkpoint-format.md describes them. A cut without a manifest does not count.
 """
@@ -17,6 +18,7 @@ from psrt.storage.checksums import checksum
 FORMAT_PART, FORMAT_MANIFEST, VERSION = "psrt cut part", "psrt cut", 1
 
 _MANIFEST = re.compile(r"cut-(\d{8})/manifest\.json")
+_BESIDE = re.compile(r"cut-\d{8}/torch[-.]")
 _ANY = re.compile(r"cut-(\d{8})/")
 
 
@@ -45,6 +47,11 @@ def complete_number(name: str) -> int | None:
     """The number of the cut whose manifest a file is, None for other files."""
     found = _MANIFEST.fullmatch(name)
     return int(found[1]) if found else None
+
+
+def is_beside(name: str) -> bool:
+    """True for a file of trainers, which goes only with its cut."""
+    return _BESIDE.match(name) is not None
 
 
 def number_of(name: str) -> int | None:

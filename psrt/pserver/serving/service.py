@@ -34,7 +34,7 @@ from psrt.pserver.serving.join_calls import Beginning, JoinCalls, OnRegistered
 from psrt.pserver.serving.request_headers import caller_of, no_memory
 from psrt.pserver.serving.resizes import Resizes
 from psrt.pserver.serving.step_calls import StepCalls
-from psrt.pserver.serving.table_calls import export, shrink
+from psrt.pserver.serving.table_calls import export, give, shrink
 from psrt.pserver.tables import HelperThreads, Meters, SlabPreallocator, TableRegistry
 from psrt.rpc import pb
 from psrt.rpc.dialing import Carrier
@@ -127,6 +127,7 @@ class PserverService:
             Method.RESENT: self._joins.resent,
             Method.KEEP_STATE: lambda message: self._cuts.states.keep(message),
             Method.READ_STATE: lambda message: self._cuts.states.read(message),
+            Method.GIVE: partial(give, self.tables),
         }
 
     def serves_as(self, name: str) -> None:

@@ -1,13 +1,17 @@
-"""Handlers of EXPORT and SHRINK: pages of rows, and sweeps that a trainer asks for."""
+"""Handlers of EXPORT, SHRINK and GIVE: pages of rows, sweeps that a trainer asks for, values that
+dense blocks begin with."""
 
 from __future__ import annotations
 
 from psrt.core.errors import WireError
 from psrt.pserver.eviction import Upkeep
+from psrt.pserver.serving.id_list_cache import IdListCache
+from psrt.pserver.serving.parts import DensePush, parse
 from psrt.pserver.tables import TableRegistry
 from psrt.rpc import pb
 from psrt.rpc.wire import Message
 
+_NO_LISTS = IdListCache()
 _PAGE_BYTES = 64 << 20  # of one EXPORT reply, whatever number of rows the caller asks for
 
 
@@ -19,6 +23,17 @@ def export(tables: TableRegistry, asked: pb.Export) -> Message:
     limit = max(1, _PAGE_BYTES // (8 + 4 * table.spec.width))
     ids, rows, cursor = table.export(asked.cursor, min(asked.max_rows, limit))
     return Message(pb.Header(export_reply=pb.ExportReply(next_cursor=cursor)), [ids, rows])
+
+
+def give(tables: TableRegistry, message: Message) -> Message:
+    """Set dense blocks that were never updated; others stay as they are, so a call may repeat."""
+    parts = parse(tables, _NO_LISTS, message)
+    if parts.pulls or not all(isinstance(push, DensePush) for push in parts.pushes):
+        raise WireError("GIVE has values of dense blocks only; nothing was set.")
+    for push in parts.pushes:
+        assert isinstance(push, DensePush)
+        push.table.begin_with(push.gradient)
+    return Message(pb.Header())
 
 
 def shrink(tables: TableRegistry, upkeep: Upkeep, header: pb.Header) -> Message:

@@ -82,6 +82,16 @@ class DenseTable:
                 self._backups.keep(trainer, self.version, values)
             return values, self.version
 
+    def begin_with(self, values: F32) -> None:
+        """Take `values` (size,) in place of the initial ones; does nothing after an update.
+
+        The next delta of each consumer has them.
+        """
+        with self._lock:
+            if not self.version:
+                self._values = BlockValues(values.copy())
+                self._since = dict.fromkeys(self._since, -1)
+
     def release(self, trainer: int) -> None:
         """Drop the values kept for `trainer`, which has completed."""
         with self._lock:

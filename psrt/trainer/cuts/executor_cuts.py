@@ -113,6 +113,13 @@ class ExecutorCuts:
             return asked.result()
 
 
+def note_of(position: str) -> str:
+    """The user's text in a position, "" without one."""
+    if position in ("", redealing.COMPLETED):
+        return ""
+    return _read(position)[2]
+
+
 def _read(position: str) -> tuple[int, int, str]:
     if position in ("", redealing.COMPLETED):  # it took no step
         return 0, 0, ""

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias, cast
+
+import numpy as np
 
 from psrt.communicator.factory import make
 from psrt.communicator.geo import LocalParameters
@@ -29,6 +31,7 @@ from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import ENDS_EARLY, Method
+from psrt.rpc.wire import PUSH_DENSE
 from psrt.trainer.collectives import CollectiveCluster, seat_of
 from psrt.trainer.inputs import Job, warm_start_of
 from psrt.trainer.training.process import assume_identity_of_variables
@@ -80,6 +83,15 @@ class ConnectedCluster:
         for client in self.clients:
             yield from self._rows_of(client, table)
 
+    def give(self, values: Mapping[str, F32]) -> None:
+        """Let whole dense parameters begin with `values`, unless they were updated already."""
+        for block in self.plan.blocks:
+            spec, client = block.spec, self._client_of(block.endpoint)
+            header = pb.Header(parts=[pb.Part(kind=PUSH_DENSE, table=spec.name)])
+            part = np.ascontiguousarray(values[spec.parameter], np.float32).reshape(-1)
+            tensors = [part[spec.offset : spec.offset + spec.size]]
+            client.call(Method.GIVE, header=header, tensors=tensors, timeout_s=self._timeout_s)
+
     def shrink(self, tables: Sequence[str], dry_run: bool) -> dict[str, Shrunk]:
         """Drop expired rows of sparse tables on every pserver."""
         return shrink(self.clients, tables, dry_run, self._timeout_s)
@@ -113,6 +125,9 @@ class ConnectedCluster:
         self.communicator.close()
         for client in self.clients:
             client.close()
+
+    def _client_of(self, endpoint: str) -> Client:
+        return self.clients[self.plan.endpoints.index(endpoint)]
 
     def _rows_of(self, client: Client, table: str) -> Iterator[tuple[I64, F32]]:
         cursor = 0

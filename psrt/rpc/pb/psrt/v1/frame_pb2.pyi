@@ -29,6 +29,7 @@ class Method(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     METHOD_ATTEND: _ClassVar[Method]
     METHOD_KEEP_STATE: _ClassVar[Method]
     METHOD_READ_STATE: _ClassVar[Method]
+    METHOD_GIVE: _ClassVar[Method]
     METHOD_REPLICATE: _ClassVar[Method]
     METHOD_OPEN: _ClassVar[Method]
     METHOD_DEPOSE: _ClassVar[Method]
@@ -73,6 +74,7 @@ METHOD_RESENT: Method
 METHOD_ATTEND: Method
 METHOD_KEEP_STATE: Method
 METHOD_READ_STATE: Method
+METHOD_GIVE: Method
 METHOD_REPLICATE: Method
 METHOD_OPEN: Method
 METHOD_DEPOSE: Method

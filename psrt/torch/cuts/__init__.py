@@ -1,0 +1,15 @@
+"""Cuts of torch jobs: the moments that they have, and how all ranks make one.
+
+moments       the moment that a state_dict belongs to
+run_position  the identity of a run, and where a trainer is in it
+local_cuts    cuts of tables in this process
+cut_making    a cut that all trainers make together
+"""
+
+from psrt.torch.cuts.cut_making import make_cut
+from psrt.torch.cuts.local_cuts import LocalTableCuts
+from psrt.torch.cuts.moments import HasMoment, OfMoment, State, check_fits, moment
+from psrt.torch.cuts.run_position import RunPosition
+
+__all__ = ["HasMoment", "LocalTableCuts", "OfMoment", "RunPosition", "State", "check_fits"]
+__all__ += ["make_cut", "moment"]
