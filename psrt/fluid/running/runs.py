@@ -71,6 +71,8 @@ class LocalRun:
         if not fits:
             _check_started(self.program, self.scope)
             self._size, self._roles = size, roles_of(graph)
+            if self.program.origin.loaders and not self._roles:
+                self._roles = ("forward",)  # it returns what its loaders feed
             self._keep |= self.program.persistables.union(fetch)
             before, self._executor = self._executor, self._made(self._keep)
             if before is not None:
@@ -175,8 +177,8 @@ def _first_values(program: FluidProgram, parameter: Parameter) -> Array:
 
 
 def roles_of(graph: Graph) -> tuple[Role, ...]:
-    """Return the roles of a program's ops: a run computes all of them, forward at least."""
-    held = {op.role for op in graph.ops} | {"forward"}
+    """Return the roles of a program's ops: a run computes all of them."""
+    held = {op.role for op in graph.ops}
     return tuple(role for role in ROLES if role in held)
 
 

@@ -127,3 +127,17 @@ def test_a_program_of_data_alone_returns_what_was_pushed() -> None:
 
     assert first.tolist() == BATCHES[1].tolist()
     assert second.tolist() == BATCHES[2][:, :1].tolist()
+
+
+def test_a_dataset_runs_over_a_program_without_ops_and_loaders() -> None:
+    class Batches:
+        def batches(self) -> Any:
+            return iter([{"other": BATCHES[0]}])
+
+    x = fluid.layers.data("x", [3])
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+
+    exe.train_from_dataset(fluid.default_main_program(), Batches())
+
+    assert x.is_data
