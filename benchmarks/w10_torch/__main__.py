@@ -11,10 +11,11 @@ all variants one after the other; figures are medians.
 
 cluster: W1's network by real processes, SGD, one thread each, one side after the other:
 
-    ddp_async, ddp_sync  tables on pservers, dense gradients by DDP over gloo
-    torch_rpc            a parameter server of torch.distributed.rpc, updates on arrival
-    torch_ddp            DDP with EmbeddingBag(sparse=True)
-    graph_async          psrt without torch: W1 in mode async
+    ddp_async, ddp_sync        tables on pservers, dense gradients by DDP over gloo
+    served_async, served_sync  tables and dense parameters on pservers (DenseOnServer)
+    torch_rpc                  a parameter server of torch.distributed.rpc, updates on arrival
+    torch_ddp                  DDP with EmbeddingBag(sparse=True)
+    graph_async                psrt without torch: W1 in mode async
 
     examples_per_s  total of all ranks after 20 warm-up steps
     ratios          psrt.torch to the others
@@ -61,6 +62,8 @@ def role(args: argparse.Namespace) -> harness.Figures:
     if args.side == "torch_ddp":
         return sides.ddp_rank(*places, args.seconds)
     where = args.seconds, args.endpoints
+    if args.side in cluster.SERVED_MODES:
+        return sides.served_rank(*places, *where, cluster.SERVED_MODES[args.side])
     return sides.psrt_rank(*places, *where, cluster.MODES[args.side])
 
 

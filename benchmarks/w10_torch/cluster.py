@@ -8,12 +8,16 @@ import sys
 from benchmarks.measuring import harness, onlooker
 
 MODES = {"ddp_async": "async", "ddp_sync": "sync"}
-SIDES = (*MODES, "torch_rpc", "torch_ddp", "graph_async")
+SERVED_MODES = {"served_async": "async", "served_sync": "sync"}
+SIDES = (*MODES, *SERVED_MODES, "torch_rpc", "torch_ddp", "graph_async")
 RATIOS = (
+    ("served_async", "torch_rpc"),
     ("ddp_async", "torch_rpc"),
+    ("served_async", "torch_ddp"),
     ("ddp_async", "torch_ddp"),
     ("ddp_sync", "torch_ddp"),
-    ("ddp_async", "graph_async"),
+    ("served_sync", "torch_ddp"),
+    ("served_async", "graph_async"),
 )
 
 

@@ -141,5 +141,22 @@ def psrt_rank(rank: int, size: int, at: str, seconds: float, endpoints: str, mod
         return trained(step, _ahead(rank, network), seconds, together=True)
 
 
+def served_rank(
+    rank: int, size: int, at: str, seconds: float, endpoints: str, mode: str
+) -> Figures:
+    """Rows and dense parameters are on pservers; ranks do not know each other.
+
+    Outside of sync each push counts whole, as torch's RPC server counts it.
+    """
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    with pt.connect(endpoints, mode, job_id="w10", trainer_id=rank, trainers=size):
+        network = Network(psrt_table())
+        network.layers = pt.DenseOnServer(network.layers, pt.optim.SGD(RATE))
+        reduce = "mean" if mode == "sync" else "sum"
+        step = step_of(network, pt.TableOptimizer(network, reduce))
+        return trained(step, _ahead(rank, network), seconds, together=False)
+
+
 def _ahead(rank: int, network: torch.nn.Module) -> Iterable[Batch]:
     return pt.Prefetch(batches_of(rank), network, ids=lambda batch: {"items": batch[0]})
