@@ -90,10 +90,7 @@ class Communicator(CutParticipant, Watchable, Protocol):
         ...
 
     def use_rates(self, rates: Mapping[str, float]) -> None:
-        """Send learning rates by parameter with all pushes from now on, queued ones included.
-
-        In Geo they are those of the trainer's own tables, from the next update on.
-        """
+        """Send learning rates by parameter with all pushes from now on, queued ones included."""
         ...
 
     def flush(self, timeout_s: float, final: bool = False) -> dict[str, F32]:

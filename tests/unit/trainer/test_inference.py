@@ -262,6 +262,8 @@ def test_the_manifest_keeps_what_is_said_about_prediction() -> None:
         "fetches": ["p"],
         "kind": "logit",
         "label": "click",
+        "group": "",
+        "weight": "",
         "slots": [],
         "format": "multislot",
         "options": {},

@@ -1,4 +1,4 @@
-"""What a trainer that a signal ends says about its parameters."""
+"""Last words of a trainer that a signal ends: where its parameters are."""
 
 from __future__ import annotations
 
