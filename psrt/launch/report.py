@@ -51,7 +51,7 @@ def table(processes: Sequence[Child]) -> str:
     for p in processes:
         host = [p.host] if hosts else []
         rows.append((str(p.child), str(p.pid), str(p.code), f"{p.seconds:.1f}", p.log, *host))
-    return "\n".join([*aligned(rows, _TEXTS), "", *aligned(_results(processes), _TEXTS)]).rstrip()
+    return "\n".join([*aligned(rows, _TEXTS), "", *aligned(_results(processes), (0,))]).rstrip()
 
 
 def failure(process: Child) -> JobError:
