@@ -27,17 +27,17 @@ def half(predictions, labels):
 """
 
 
+def rows(count: int, seed: int) -> list[str]:
+    """Lines of the small job, each with a user and a weight before it."""
+    random = np.random.default_rng(seed)
+    return [
+        f"1 {random.integers(0, 6)} 1 {random.integers(1, 4)} {line}" for line in lines(count, seed)
+    ]
+
+
 def test_measures_are_the_same_in_validation_test_curves_and_predictions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    random = np.random.default_rng(1)
-
-    def rows(count: int, seed: int) -> list[str]:
-        return [
-            f"1 {random.integers(0, 6)} 1 {random.integers(1, 4)} {line}"
-            for line in lines(count, seed)
-        ]
-
     job = write_files(tmp_path, [rows(400, seed=1)])
     program = tmp_path / "program.py"
     head, _, _ = program.read_text().partition("    return psrt.Model")

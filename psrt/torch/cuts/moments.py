@@ -6,6 +6,7 @@ pservers that has the rows of the same moment; loading it anywhere else is refus
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -60,7 +61,7 @@ class HasMoment(Protocol):
     def check_fits(self, state: Mapping[str, Any]) -> None: ...
 
 
-class OfMoment(torch.nn.Module):
+class OfMoment(torch.nn.Module, ABC):
     """Base of modules whose parameters are elsewhere: their state names its moment."""
 
     def get_extra_state(self) -> State:
@@ -77,8 +78,10 @@ class OfMoment(torch.nn.Module):
             )
         self.its_session().check_fits({k: v for k, v in state.items() if k != "tables"})
 
+    @abstractmethod
     def its_session(self) -> HasMoment:
-        raise NotImplementedError
+        """The session that its parameters belong to."""
 
+    @abstractmethod
     def its_names(self) -> list[str]:
-        raise NotImplementedError
+        """The names of its parameters or tables."""
