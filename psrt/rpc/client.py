@@ -30,7 +30,7 @@ from psrt.rpc.methods import METHODS, Method
 from psrt.rpc.pairs import PartAddress
 from psrt.rpc.pool import NOT_ENDED, ConnectionPool, Opened
 from psrt.rpc.recovering import Recovering, soon
-from psrt.rpc.retry import RetryPolicy
+from psrt.rpc.retry import RetryPolicy, patience
 from psrt.rpc.route import Route
 from psrt.rpc.status import from_wire
 from psrt.rpc.wire import PROTOCOL, Message
@@ -202,15 +202,19 @@ class Client:
     def _try(self, message: Message, timeout_s: float, attempt_s: float = math.inf) -> Message:
         """Repeat attempts until a reply arrives, which may report an error, or retries end.
 
-        An attempt without a reply in `attempt_s` counts as a lost connection.
+        An attempt without a reply in `attempt_s` counts as a lost connection. The time in which a
+        pserver recovers is not the call's own: all limits begin anew.
         """
         started, attempts = self._clock.now(), 0
         cause: PsrtError | None = None
         while True:
             left_s = max(timeout_s - (self._clock.now() - started), _LEAST_S)
+            advances = self._recovery.advances
             try:
                 return self._attempt(message, min(left_s, attempt_s))
             except PsrtError as failure:
+                if self._recovery.advances != advances:
+                    started, attempts, cause = self._clock.now(), 0, None
                 attempts += 1
                 moved = self.route.failed(failure)
                 elapsed_s = self._clock.now() - started
@@ -235,13 +239,14 @@ class Client:
             message.header.timeout_ms = max(1, int(left_s * 1000))
             message.header.part, message.header.process = place.header_part, opened.process
             with NOT_ENDED if route.failover is None else self._pool.in_use(opened):
-                reply = opened.connection.call(message, _patience(left_s))
+                reply = opened.connection.call(message, patience(left_s))
             route.check(place)
         except BaseException:
             opened.connection.close()
             raise
         self._pool.give_back(opened)
         self._reports_from_s = -math.inf
+        self._recovery.answered()
         route.answered()
         if reply.header.error.code in self._recovery.waits_for:
             self._reported(message, reply)  # raises it
@@ -293,8 +298,3 @@ class Client:
         self._recovery.met(hello.incarnation, hello.process)
         self.route.hello, self._makes_cuts = hello, hello.makes_cuts
         return hello
-
-
-def _patience(left_s: float) -> float:
-    """A timeout above the caller's: the pserver's error, which names awaited trainers, is first."""
-    return left_s + min(1.0, 0.1 * left_s)

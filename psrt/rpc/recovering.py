@@ -2,7 +2,8 @@
 
 A pserver that was killed may come back with the tables of its newest cut: same incarnation, another
 process. The first call that meets it sends again what the tables lack, on its own thread; other
-calls wait until that is done. If the pserver dies meanwhile, it begins once more.
+calls wait until that is done, as long as it advances. If the pserver dies meanwhile, it begins once
+more.
 """
 
 from __future__ import annotations
@@ -25,9 +26,14 @@ SOON_S = 0.1
 within a second, and every trainer waits for the last one that meets it."""
 
 
+RESTART_BUDGETS = 3
+"""Times the budget of other calls: a loaded host may take over a minute to start a process."""
+
+
 def soon(policy: RetryPolicy) -> RetryPolicy:
-    """The policy with at most `SOON_S` between two attempts."""
-    return replace(policy, max_s=min(policy.max_s, SOON_S))
+    """The policy with at most `SOON_S` between two attempts, and time for a pserver's restart."""
+    budget_s = RESTART_BUDGETS * policy.budget_s
+    return replace(policy, max_s=min(policy.max_s, SOON_S), budget_s=budget_s)
 
 
 class Recovering:
@@ -42,6 +48,7 @@ class Recovering:
         self._process = self._complete = 0  # the newest process, and the newest that lacks nothing
         self._lock = threading.Lock()
         self._thread: int | None = None  # the thread inside `run`
+        self.advances = 0  # replies that `run` has had
 
     @property
     def waits_for(self) -> Sequence[int]:
@@ -86,10 +93,23 @@ class Recovering:
             raise fenced(self._endpoint) from lost
         self._process = process
 
+    def answered(self) -> None:
+        """Record a reply to a call of this thread: one more, if it is inside `run`."""
+        if self._thread == threading.get_ident():
+            self.advances += 1
+
     def run(self, timeout_s: float) -> None:
-        """Send again, or wait until another thread has; raises `UnavailableError` if it is late."""
-        if not self._lock.acquire(timeout=timeout_s):
-            raise UnavailableError(f"Pserver {self._endpoint} did not recover in {timeout_s:.1f} s")
+        """Send again, or wait until another thread has.
+
+        Raises `UnavailableError` if that thread gets no reply within `timeout_s`.
+        """
+        seen = self.advances
+        while not self._lock.acquire(timeout=timeout_s):
+            if self.advances == seen:
+                raise UnavailableError(
+                    f"Pserver {self._endpoint} did not recover in {timeout_s:.1f} s"
+                )
+            seen = self.advances
         try:
             self._thread = threading.get_ident()
             while self._complete != self._process:

@@ -1,4 +1,4 @@
-"""Retry policy: a pure function of attempt, elapsed time and error.
+"""Retry policy: pure functions of attempt, elapsed time and error.
 
 Nothing here sleeps or reads a clock; `Client` does both.
 """
@@ -38,3 +38,8 @@ class RetryPolicy:
         longest = min(self.max_s, self.initial_s * self.factor ** min(attempt, 64))
         delay = longest * (1.0 - self.jitter * random())
         return delay if elapsed_s + delay < self.budget_s else None
+
+
+def patience(left_s: float) -> float:
+    """A timeout above the caller's: the pserver's error, which names awaited trainers, is first."""
+    return left_s + min(1.0, 0.1 * left_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from psrt.core.errors import JobError
+from psrt.core.errors import JobError, UnavailableError
 from psrt.rpc.dialing import dialer
 from psrt.rpc.recovering import Recovering
 from psrt.rpc.route import Route
@@ -41,3 +41,41 @@ def test_another_process_is_refused_in_a_job_that_is_not_durable() -> None:
 
     with pytest.raises(JobError, match="the parameters it held are lost"):
         recovering.met(tables=5, process=2)
+
+
+class HeldLock:
+    """A lock that another thread holds for some waits, and gets a reply in each but the last."""
+
+    def __init__(self, recovering: Recovering, waits: int, is_given: bool) -> None:
+        self._recovering, self._left, self._is_given = recovering, waits, is_given
+        self.timeouts: list[float] = []
+
+    def acquire(self, timeout: float) -> bool:
+        self.timeouts.append(timeout)
+        self._left -= 1
+        self._recovering.advances += self._left > 0
+        return self._left < 1 and self._is_given
+
+    def release(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_a_call_waits_for_another_thread_that_sends_again_while_that_gets_replies(
+    is_given: bool,
+) -> None:
+    recovering, sent = Recovering(ROUTE, is_durable=True), list[int]()
+    recovering.send_again = lambda: sent.append(2)
+    recovering.met(tables=5, process=1)
+    recovering.met(tables=5, process=2)
+    lock = HeldLock(recovering, 3, is_given)
+    recovering._lock = lock  # type: ignore[assignment]
+
+    if is_given:
+        recovering.run(0.5)
+    else:
+        with pytest.raises(UnavailableError, match=r"did not recover in 0\.5 s"):
+            recovering.run(0.5)
+
+    assert lock.timeouts == [0.5, 0.5, 0.5]
+    assert sent == ([2] if is_given else [])

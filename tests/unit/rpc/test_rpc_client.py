@@ -122,15 +122,40 @@ def test_a_recovered_pserver_is_sent_what_it_has_lost_before_the_call_goes_on() 
     assert calls == ["REGISTER", "PUSH"]
 
 
-def test_a_client_that_may_go_on_with_a_recovered_pserver_tries_ten_times_a_second() -> None:
+def test_the_time_in_which_a_pserver_recovers_is_not_that_of_the_call() -> None:
+    pserver, clock = Recovered(), ManualClock()
+    line = InprocServer(pserver)
+    client = Client("ps0:6170", 1, 5, line, pb.Hello(), retry=QUICK, clock=clock)
+    client.connect(WAIT_S)
+
+    def send_again() -> None:
+        clock.advance(50 * WAIT_S)  # and the connection of the call ends meanwhile
+        client.call(Method.REGISTER, timeout_s=WAIT_S)
+        line.faults.script(Fault.RESET_BEFORE, Method.PUSH)
+
+    client.recovers_by(send_again)
+    line.faults.script(Fault.RESET_BEFORE, Method.PUSH)
+    pserver.process = 2
+
+    push(client)
+
+    assert [name for name, _ in pserver.seen if name != "HELLO"] == ["REGISTER", "PUSH"]
+
+
+def test_a_client_that_may_go_on_with_a_recovered_pserver_tries_ten_times_a_second_and_longer() -> (
+    None
+):
     client = Client("inproc", 0, 1, InprocServer(Recovered()), pb.Hello())
     lost = UnavailableError("it is gone")
     before = client._retry.next_delay(20, 0.0, lost, lambda: 0.0)
+    assert client._retry.next_delay(900, 60.0, lost, lambda: 0.0) is None
 
     client.recovers_by(lambda: None)
 
     assert before == 0.5
     assert client._retry.next_delay(20, 0.0, lost, lambda: 0.0) == SOON_S == 0.1
+    assert client._retry.next_delay(900, 60.0, lost, lambda: 0.0) == SOON_S
+    assert client._retry.next_delay(2700, 180.0, lost, lambda: 0.0) is None
 
 
 def test_a_pserver_that_is_killed_in_its_recovery_is_sent_everything_once_more() -> None:
