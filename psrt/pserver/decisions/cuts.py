@@ -9,7 +9,8 @@ on, while the frozen tables are written.
                                                             and the coordinator is told
 
 A CUT carries the sequence of its trainer's last push before it. A trainer that gave up waiting, and
-pushes again, ends the cut; so does a CUT that arrives behind such a push.
+pushes again, ends the cut; so does a CUT that arrives behind such a push, and in Sync a trainer
+that waits in a round for one that takes part.
 
 Numbers grow. A repeated CUT of a frozen cut is answered at once; one of a cut that was given up
 fails again. A trainer that joins late takes part like the others; one that is lost is not awaited.
@@ -17,7 +18,7 @@ fails again. A trainer that joins late takes part like the others; one that is l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from psrt.core.errors import ErrorCode, JobError, PsrtError
@@ -81,6 +82,17 @@ class Cuts:
         if any(each.sequence < call.sequence for each in taking_part):
             return self.give_up(f"trainer {call.trainer} went on without it")
         return []
+
+    def crossed(self, waiting: Callable[[], Iterable[int]]) -> list[Instruction]:
+        """Give up the cut if a trainer that waits in a round of Sync takes no part.
+
+        One that joined late, or whose pserver was started again, may not have met the announcement.
+        It waits for the push of those that take part, and they for its CUT.
+        """
+        if not self._is_open or self.freezing:
+            return []
+        others = sorted(set(waiting()) - self._calls.keys())
+        return self.give_up(f"trainer {others[0]} trains on without it") if others else []
 
     def announce_behind(self, round: int) -> None:
         """Announce a newly proposed cut by the replies of this round: all take part behind it."""

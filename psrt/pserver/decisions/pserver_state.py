@@ -50,15 +50,13 @@ class PserverState(Joining):
         self.pushes = Pushes(first_step)
         self._proposed_cut = proposed_cut
         self.pservers = PserverProcesses()
-        self.recovery = Recovery()
-        self.resizing = Resizing()
+        self.recovery, self.resizing = Recovery(), Resizing()
         self.clocks = Clocks(self.members, wait_timeout_s)
         self.cuts = Cuts(self.members, wait_timeout_s, proposed_cut)
         self.aborted: PsrtError | None = None
         self._is_gone = is_gone
         self._departures = Departures(wait_timeout_s, is_gone)
-        self._trainers = trainers
-        self._wait_timeout_s = wait_timeout_s
+        self._trainers, self._wait_timeout_s = trainers, wait_timeout_s
 
     # --- events ------------------------------------------------------------------------------
 
@@ -78,7 +76,8 @@ class PserverState(Joining):
         self.raise_if_aborted()
         self.resizing.check()
         members.called_while_running(call.trainer, call.incarnation, now)
-        return [*self.cuts.pushed(call), *self.rounds.arrive(call, now)]
+        arrived = [*self.cuts.pushed(call), *self.rounds.arrive(call, now)]
+        return [*arrived, *self.cuts.crossed(self.rounds.waiting)]
 
     def push(self, call: WaitingCall, steps: int, now: float) -> list[Instruction]:
         """Apply a push that covers `steps` mini-batches on arrival."""
@@ -110,7 +109,9 @@ class PserverState(Joining):
         if (repeated := self.resizing.repeated(call, number)) is not None:
             return repeated
         self.members_of_job(call.trainer).called_while_running(call.trainer, call.incarnation, now)
-        return self.cuts.arrive(call, number, now, trainers)
+        arrived = self.cuts.arrive(call, number, now, trainers)
+        rounds = self.rounds
+        return [*arrived, *self.cuts.crossed(rounds.waiting if rounds is not None else list)]
 
     def frozen(self) -> list[Instruction]:
         """Record that the tables are frozen for a cut."""
@@ -150,9 +151,13 @@ class PserverState(Joining):
         return self.abort(of_unknown_end(self.resizing.number, self.resizing.trainers))
 
     def closed(self, bucket: int = 0, round: int = 0) -> list[Instruction]:
-        """Record that the round of a `Close` of `bucket` was applied."""
+        """Record that the round of a `Close` of `bucket` was applied.
+
+        No cut is announced behind one that a killed predecessor may have answered, without that.
+        """
         assert self.rounds is not None, "only rounds give a Close"
-        self.cuts.announce_behind(round)
+        if not self.recovery.missing:
+            self.cuts.announce_behind(round)
         return self.rounds.closed(bucket)
 
     def applied(self, call: WaitingCall, error: PsrtError | None = None) -> list[Instruction]:

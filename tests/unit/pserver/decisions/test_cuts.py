@@ -7,9 +7,12 @@ import itertools
 import pytest
 
 from psrt.core.errors import ErrorCode, JobError
-from psrt.pserver.decisions.calls import Fail, Freeze, NoPart, SendReply, WaitingCall
+from psrt.core.specs import Sync
+from psrt.pserver.decisions.calls import Close, Fail, Freeze, NoPart, SendReply, WaitingCall
 from psrt.pserver.decisions.cuts import Cuts
+from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.membership import Membership
+from psrt.pserver.decisions.pserver_state import PserverState
 
 WAIT_S = 5.0
 
@@ -239,3 +242,24 @@ def test_a_call_that_waits_fails_when_tables_freeze_without_it() -> None:
     assert no_part == NoPart(1, "the job has ended")
     assert freeze == Freeze(2, ())
     cuts.check()
+
+
+@pytest.mark.parametrize("cut_first", [True, False])
+def test_a_cut_ends_if_a_trainer_waits_in_a_round_for_one_that_takes_part(cut_first: bool) -> None:
+    """One has not met the announcement: it waits for the push of the other, which waits for it."""
+    state = PserverState(WAIT_S)
+    for trainer in (0, 1):
+        state.hello(trainer, 100 + trainer, JobIdentity("job", "plan", 2, Sync()), 0.0)
+        state.attend(trainer, 100 + trainer, 0.0)
+    takes_part, pushes = call_of(0), push_of(1, 1)
+    events = [lambda: state.cut(takes_part, 3, 0.0), lambda: state.exchange(pushes, 0.0)]
+
+    first, second = events if cut_first else reversed(events)
+    assert first() == []
+    failed, no_part = second()
+
+    assert isinstance(failed, Fail)
+    assert (failed.call, failed.error.code) == (takes_part, ErrorCode.CUT_GIVEN_UP)
+    assert no_part == NoPart(3, "trainer 1 trains on without it")
+    last = push_of(0, 1)
+    assert state.exchange(last, 0.0) == [Close(0, (last, pushes))]

@@ -11,6 +11,7 @@ from psrt.core.errors import ErrorCode, JobError, PsrtError
 from psrt.core.specs import Async, CommunicationMode, Sync
 from psrt.pserver.decisions import JobIdentity, MemberState, PserverState, describe, dump, restore
 from psrt.pserver.decisions.calls import Apply, Close, SendReply, WaitingCall
+from psrt.pserver.decisions.cuts import Cuts
 from psrt.pserver.serving.durable.part_facts import local_facts
 
 WAIT_S = 10.0
@@ -110,6 +111,33 @@ def test_in_sync_a_trainer_reads_once_its_own_pushes_are_here_again() -> None:
     assert again.exchange(other, 0.0) == [Close(0, (other, ahead))]
     with pytest.raises(PsrtError, match="waits for trainer 1 to send"):
         again.pull(1, 101, 0.0, acknowledges=False)
+
+
+def test_in_sync_no_cut_is_announced_behind_a_round_that_the_killed_process_may_have_answered() -> (
+    None
+):
+    """Trainer 1 has the reply to round 0, and is in round 1; trainer 0 was not answered."""
+    again = recovered(state_of(Sync()))
+    again.cuts = Cuts(again.members, WAIT_S, lambda: 4)
+    for trainer in (0, 1):
+        rejoin(again, trainer)
+    close_round(again, sequence=1)
+    again.resent(0, 100, 0.0, 3)
+    assert again.cuts.behind(0) == 0
+
+    close_round(again, sequence=2)
+    again.resent(1, 101, 0.0, 3)
+    assert again.cuts.behind(1) == 0
+
+    close_round(again, sequence=3)
+    assert (again.cuts.behind(1), again.cuts.behind(2)) == (0, 4)
+
+
+def close_round(state: PserverState, sequence: int) -> None:
+    state.exchange(call(1, sequence), 0.0)
+    (close,) = state.exchange(call(0, sequence), 0.0)
+    assert isinstance(close, Close)
+    state.closed(round=close.round)
 
 
 def test_a_pserver_that_missed_a_cut_ends_the_job_for_all() -> None:
