@@ -144,7 +144,7 @@ def _results(processes: Sequence[Child]) -> list[tuple[str, ...]]:
 def _cell(value: Any) -> str:
     if not isinstance(value, int | float):
         return "-"
-    return f"{value:,.0f}" if isinstance(value, int) or value >= 100 else f"{value:.4f}"
+    return f"{value:,.0f}" if isinstance(value, int) or value >= 10 else f"{value:.4f}"
 
 
 def _indented(text: str) -> str:
