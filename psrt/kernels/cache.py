@@ -5,11 +5,12 @@ features, and a hash of the sources of `psrt.kernels`. It does not hold the path
 and virtual environments with equal sources share machine code. numba's own check would not do: it
 reads a kernel's file only, not the device functions it calls in other files.
 
-One file lock per directory is held while a kernel is loaded or compiled: numba writes each file
-atomically, but not the index and the data file together (numba#4807). The lock ends with its
-process. A process that cannot get it in time compiles without a cache. So does one that finds a
-directory into which another user may write: indexes are pickles, and data files are machine code.
-A directory that cannot be written, such as that of an image, is read without a lock.
+One file lock per directory is held while a kernel is compiled, and shared with other readers while
+one is loaded: numba writes each file atomically, but not the index and the data file together
+(numba#4807). The lock ends with its process. A process that cannot get it in time compiles without
+a cache. So does one that finds a directory into which another user may write: indexes are pickles,
+and data files are machine code. A directory that cannot be written, such as that of an image, is
+read without a lock.
 """
 
 from __future__ import annotations
@@ -72,12 +73,27 @@ def _cpu_features() -> str:
 
 
 @contextlib.contextmanager
+def read(dispatcher: Any) -> Iterator[bool]:
+    """Attach the cache to one dispatcher, to load from; yields whether its code is there.
+
+    Loading raises one of `UNUSABLE` if it is not there after all. Other processes load meanwhile.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(_locked(directory(), fcntl.LOCK_SH))
+            attached = _attach(dispatcher, _ReadCache)
+        except OSError:
+            attached = False  # `opened` reports it
+        yield attached
+
+
+@contextlib.contextmanager
 def opened(dispatcher: Any) -> Iterator[bool]:
     """Attach the cache to one dispatcher, locked; yields whether its code is already there."""
     with contextlib.ExitStack() as stack:
         try:
-            is_writable = stack.enter_context(_locked(directory()))
-            attached = _attach(dispatcher)
+            is_writable = stack.enter_context(_locked(directory(), fcntl.LOCK_EX))
+            attached = _attach(dispatcher, _KernelCache)
             if not (attached or is_writable):
                 dispatcher._cache = caching.NullCache()  # its code could not be stored
         except OSError as error:
@@ -97,7 +113,7 @@ def forget(dispatcher: Any) -> None:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[bool]:
+def _locked(path: Path, kind: int) -> Iterator[bool]:
     """Lock a directory; yields whether it can be written."""
     path.mkdir(mode=0o755, parents=True, exist_ok=True)
     for each in (_root, path):
@@ -106,7 +122,7 @@ def _locked(path: Path) -> Iterator[bool]:
         yield False
         return
     with (path / "lock").open("w") as file:
-        _lock_exclusively(file, LOCK_TIMEOUT_S)
+        _lock(file, kind, LOCK_TIMEOUT_S)
         yield True
 
 
@@ -134,19 +150,19 @@ def directory_problem(directory: str = "") -> str:
     return ""
 
 
-def _lock_exclusively(file: IO[str], timeout_s: float) -> None:
+def _lock(file: IO[str], kind: int, timeout_s: float) -> None:
     deadline = time.monotonic() + timeout_s
     while True:
         try:
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return fcntl.flock(file, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise
         time.sleep(_POLL_S)
 
 
-def _attach(dispatcher: Any) -> bool:
-    dispatcher._cache = cached = _KernelCache(dispatcher.py_func)  # type: ignore[no-untyped-call]
+def _attach(dispatcher: Any, kind: type[_KernelCache]) -> bool:
+    dispatcher._cache = cached = kind(dispatcher.py_func)
     return Path(cached._cache_file._index_path).exists()
 
 
@@ -185,3 +201,13 @@ class _KernelCacheImpl(caching.CompileResultCacheImpl):
 
 class _KernelCache(caching.FunctionCache):
     _impl_class = _KernelCacheImpl
+
+
+class _ReadCache(_KernelCache):
+    """Without an entry numba would compile one and write it, which needs the whole lock."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        if found is None:
+            raise KeyError(sig)
+        return found

@@ -21,6 +21,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -88,15 +89,27 @@ class Kernel:
         with _loading:
             if self.ready:
                 return
-            listener = on_compile or _listener
-            with cache.opened(self.dispatcher) as is_cached:
-                if not is_cached and not compiles:
+            if not self._read():
+                if not compiles:
                     return
-                if listener is not None and not is_cached:
-                    listener(self.name)
-                self._compile()
+                self._open(on_compile or _listener)
             self.dispatcher.disable_compile()
             self._entry = self.dispatcher
+
+    def _read(self) -> bool:
+        """Load machine code, at the same time as other processes; False if there is none."""
+        with cache.read(self.dispatcher) as is_cached, suppress(*cache.UNUSABLE):
+            if is_cached:
+                self.dispatcher.compile(parse_signature(self.signature))
+            return is_cached
+        return False
+
+    def _open(self, listener: Callable[[str], None] | None) -> None:
+        """Compile, unless another process has meanwhile."""
+        with cache.opened(self.dispatcher) as is_cached:
+            if listener is not None and not is_cached:
+                listener(self.name)
+            self._compile()
 
     def _compile(self) -> None:
         parsed = parse_signature(self.signature)

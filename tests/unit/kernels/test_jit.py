@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import logging
 import os
@@ -235,10 +236,34 @@ def test_cache_directory_of_another_user_is_done_without(cache_dir, monkeypatch,
 def test_lock_held_too_long_by_another_is_done_without(cache_dir, monkeypatch, caplog):
     monkeypatch.setattr(cache, "LOCK_TIMEOUT_S", 0.0)
 
-    with cache._locked(cache.directory()), caplog.at_level(logging.WARNING):
+    with cache._locked(cache.directory(), fcntl.LOCK_EX), caplog.at_level(logging.WARNING):
         check(fresh())
 
     assert "out of use" in caplog.text
+
+
+def test_several_processes_load_at_the_same_time(cache_dir, monkeypatch):
+    fresh().load()
+    monkeypatch.setattr(cache, "LOCK_TIMEOUT_S", 0.0)
+
+    with cache._locked(cache.directory(), fcntl.LOCK_SH):
+        check(found := fresh())
+
+    assert sum(found.dispatcher.stats.cache_hits.values()) == 1
+
+
+def test_an_index_without_its_entry_is_completed_under_the_whole_lock(cache_dir, monkeypatch):
+    fresh().load()
+    (data,) = cache.directory().rglob("*.nbc")
+    data.unlink()
+    kinds = []
+    lock = cache._lock
+    monkeypatch.setattr(cache, "_lock", lambda *of: [kinds.append(of[1]), lock(*of)])
+
+    check(fresh())
+
+    assert kinds == [fcntl.LOCK_SH, fcntl.LOCK_EX]
+    assert data.exists()
 
 
 def test_four_threads_may_make_the_first_call_at_once(cache_dir):
