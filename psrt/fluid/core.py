@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import MutableMapping
-from enum import IntEnum
 from types import SimpleNamespace
 from typing import Any
 
 from psrt.core.errors import PsrtError
-from psrt.fluid.names import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, flags, missing
+from psrt.fluid.names import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, VarType, flags, missing
 
 _LATER = {
     "Dataset": ("dataset", "CoreDataset"),
@@ -34,26 +33,6 @@ class EOFException(Exception):
 
 
 EnforceNotMet = PsrtError  # Fluid's error of C++ code: here any error that is raised on purpose
-
-
-class VarType(IntEnum):
-    """Types of vars and their elements, by Fluid's numbers."""
-
-    BOOL = 0
-    INT16 = 1
-    INT32 = 2
-    INT64 = 3
-    FP16 = 4
-    FP32 = 5
-    FP64 = 6
-    LOD_TENSOR = 7
-    SELECTED_ROWS = 8
-    STEP_SCOPES = 11
-    LOD_TENSOR_ARRAY = 13
-    READER = 15
-    RAW = 17
-    UINT8 = 20
-    INT8 = 21
 
 
 VarDesc = SimpleNamespace(VarType=VarType)

@@ -89,7 +89,7 @@ class FluidExecutor:
         """
         program, scope = program or default_main_program(), chosen(scope)
         part = program if isinstance(program, FluidProgram) else program.program
-        if part is program and not part.graph.ops and not part.origin.loaders:
+        if part is program and not (part.graph.ops or part.origin.loaders or feed):
             _begin(part, scope)
             return []
         if isinstance(program, CompiledProgram) and program.is_dry:

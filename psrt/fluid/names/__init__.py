@@ -4,14 +4,14 @@ edges        parts of Fluid that psrt will not have
 missing      errors for names that psrt does not have
 unique_name  unique names of layers: one count for all programs, as Fluid keeps it
 indexing     parts of a variable by index
+dtypes       types of vars, and names of dtypes in every form
 variable     Fluid's `Variable`: a user's handle of a var
 places       places of programs: the CPU
-dtypes       names of dtypes in every form
 flags        flags and versions that programs ask for
 """
 
 from psrt.fluid.names import flags, unique_name
-from psrt.fluid.names.dtypes import dtype_name
+from psrt.fluid.names.dtypes import VarType, dtype_name
 from psrt.fluid.names.edges import EDGES
 from psrt.fluid.names.flags import FLUID_VERSION, get_flags, require_version, set_flags
 from psrt.fluid.names.missing import RefusingFleet, missing, refusing, refusing_class
@@ -27,7 +27,7 @@ from psrt.fluid.names.places import (
 from psrt.fluid.names.variable import FluidParameter, Variable, unwrapped
 
 __all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "FluidParameter", "Variable", "cpu_places"]
-__all__ += ["Place"]
+__all__ += ["Place", "VarType"]
 __all__ += [
     "RefusingFleet",
     "cuda_places",

@@ -1,7 +1,9 @@
-"""Names of dtypes in every form that Fluid takes: "float32", numpy's, `core.VarDesc.VarType`."""
+"""Types by Fluid's numbers, and names of dtypes in every form that it takes: "float32", numpy's,
+`core.VarDesc.VarType`."""
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,26 @@ from psrt.core.errors import ProgramError
 _BY_NUMBER = {0: "bool", 2: "int32", 3: "int64", 5: "float32", 6: "float64"}
 _AS = {"int32": "int64", "int": "int64", "float": "float32", "double": "float64"}
 _KNOWN = ("float32", "float64", "int64", "bool")
+
+
+class VarType(IntEnum):
+    """Types of vars and their elements, by Fluid's numbers."""
+
+    BOOL = 0
+    INT16 = 1
+    INT32 = 2
+    INT64 = 3
+    FP16 = 4
+    FP32 = 5
+    FP64 = 6
+    LOD_TENSOR = 7
+    SELECTED_ROWS = 8
+    STEP_SCOPES = 11
+    LOD_TENSOR_ARRAY = 13
+    READER = 15
+    RAW = 17
+    UINT8 = 20
+    INT8 = 21
 
 
 def dtype_name(dtype: Any) -> str:

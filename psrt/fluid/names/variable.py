@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from psrt.core.errors import ProgramError
 from psrt.core.types import Shape
+from psrt.fluid.names.dtypes import VarType
 from psrt.fluid.names.indexing import part_of
 from psrt.graph import layers
 from psrt.graph.ops import ROWS
@@ -61,6 +62,11 @@ class Variable:
     def dtype(self) -> str:
         """float32, float64, int64 or bool."""
         return self.program.tensors.get(self.name) or self.var.dtype
+
+    @property
+    def type(self) -> VarType:
+        """LOD_TENSOR: every var of a psrt program holds a tensor, with a LoD or without."""
+        return VarType.LOD_TENSOR
 
     @property
     def lod_level(self) -> int:

@@ -63,7 +63,7 @@ def path_of(directory: Path, name: str) -> Path:
 
 def model_file(directory: Path, model_filename: str | None, default: str) -> Path | None:
     """Return the program file of a model in `directory`, or one that begins with that path."""
-    longer = directory.with_name(f"{directory.name}.pdmodel")
+    longer = Path(f"{directory}.pdmodel")
     known = (directory / (model_filename or default), longer)
     return next((path for path in known if path.is_file()), None)
 

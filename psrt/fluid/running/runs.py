@@ -70,9 +70,8 @@ class LocalRun:
         fits = size == self._size and (not _rewrites(self.build) or self._keep.issuperset(fetch))
         if not fits:
             _check_started(self.program, self.scope)
-            self._size, self._roles = size, roles_of(graph)
-            if self.program.origin.loaders and not self._roles:
-                self._roles = ("forward",)  # it returns what its loaders feed
+            # a program without ops returns what it is fed
+            self._size, self._roles = size, roles_of(graph) or ("forward",)
             self._keep |= self.program.persistables.union(fetch)
             before, self._executor = self._executor, self._made(self._keep)
             if before is not None:

@@ -69,11 +69,12 @@ def _write_paddles(path: Path, params_filename: str | None) -> None:
 def beside_other_files(directory: Path) -> Iterator[Path]:
     """Yield a place to save a model in; its files then replace those of a model in `directory`.
 
-    It is `directory` itself where that holds nothing else, so that a save is complete or absent.
+    It is `directory` itself where that holds nothing else, so that a save is complete or absent,
+    and where this process does not run in it.
     """
     owned = (MANIFEST, MODEL_FILE, *MODEL_FOLDERS)
     others = directory.is_dir() and any(e.name not in owned for e in directory.iterdir())
-    if not others:
+    if not (others or Path.cwd().is_relative_to(directory.resolve())):
         yield directory
         return
     place = directory / f".saving-{os.getpid()}"

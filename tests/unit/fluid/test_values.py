@@ -396,7 +396,35 @@ def test_a_model_is_saved_beside_other_files_and_again(tmp_path: Path) -> None:
     assert again.shape == expected.shape
 
 
+def test_a_model_is_saved_into_the_directory_of_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    predicted, _ = line()
+    exe = started()
+
+    fluid.io.save_inference_model("./", ["x"], [predicted], exe, None, "model", "parameters")
+    _, feeds, fetches = fluid.io.load_inference_model("./", exe, "model", "parameters")
+
+    assert (feeds, [each.shape for each in fetches]) == (["x"], [predicted.shape])
+
+
+def test_a_program_without_ops_returns_what_it_is_fed() -> None:
+    layers.data("x", [4])
+
+    (found,) = started().run(feed={"x": FEED["x"]}, fetch_list=["x"])
+
+    np.testing.assert_array_equal(found, FEED["x"])
+
+
 # --- names ----------------------------------------------------------------------------------------
+
+
+def test_every_var_is_a_tensor() -> None:
+    line()
+
+    variables = fluid.default_main_program().global_block().vars.values()
+    assert {each.type for each in variables} == {fluid.core.VarDesc.VarType.LOD_TENSOR}
 
 
 def test_versions_are_compared_with_the_newest_of_fluid() -> None:
