@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,9 @@ import numpy as np
 from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
+from psrt.data.python import Reader, batch
 from psrt.fluid.framework import FluidProgram, default_main_program
-from psrt.fluid.names import CPUPlace, Variable
+from psrt.fluid.names import CPUPlace, Variable, cpu_places
 from psrt.fluid.running import LoDTensor, tensors_of
 from psrt.graph.ops import ANY
 from psrt.graph.program import Var
@@ -71,8 +72,40 @@ class DataFeeder:
     def feed_parallel(
         self, iterable: Iterable[Iterable[Sequence[Any]]], num_places: int | None = None
     ) -> list[dict[str, LoDTensor]]:
-        """Return one feed for each mini-batch, for a run by replicas."""
-        return [self.feed(part) for part in iterable]
+        """Return one feed for each mini-batch, for a run by replicas.
+
+        Raises `DataError`, a `ValueError` too, unless there are `num_places` mini-batches, by
+        default one for each replica of `CPU_NUM`.
+        """
+        parts, places = list(iterable), num_places or len(cpu_places())
+        if len(parts) != places:
+            raise MisshapenError(
+                f"feed_parallel was given {len(parts)} mini-batches for {places} places."
+            )
+        return [self.feed(part) for part in parts]
+
+    def decorate_reader(
+        self,
+        reader: Reader[Iterable[Sequence[Any]]],
+        multi_devices: bool,
+        num_places: int | None = None,
+        drop_last: bool = True,
+    ) -> Reader[dict[str, LoDTensor] | list[dict[str, LoDTensor]]]:
+        """Return a reader of feeds for a reader of mini-batches.
+
+        With `multi_devices` a feed is a list with a mini-batch for each of `num_places`. Those of
+        the end that are too few are dropped, or with `drop_last=False` raise `DataError`.
+        """
+
+        def feeds() -> Iterator[dict[str, LoDTensor] | list[dict[str, LoDTensor]]]:
+            if not multi_devices:
+                yield from map(self.feed, reader())
+                return
+            places = num_places or len(cpu_places())
+            for parts in batch(reader, places, drop_last)():
+                yield self.feed_parallel(parts, places)
+
+        return feeds
 
 
 def _fed(var: Var, column: Sequence[Any]) -> Array | Ragged:

@@ -31,7 +31,17 @@ Places: TypeAlias = CPUPlace | Sequence[CPUPlace] | None
 _CAPACITY = 8
 
 
-class GeneratorLoader:
+class DataLoaderBase:
+    """The base of loaders by Fluid's name; one of a user's own defines both methods."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError("a loader yields its batches by __iter__")
+
+    def __next__(self) -> Any:
+        raise NotImplementedError("loaders of psrt are iterated over: for feed in loader()")
+
+
+class GeneratorLoader(DataLoaderBase):
     """The loader that `DataLoader.from_generator` makes.
 
     It yields a list with a feed for each place, or, with `return_list`, the tensors of one place in
@@ -278,4 +288,4 @@ def next_feed(program: FluidProgram, replicas: int = 1) -> Batch:
     return feed_of(feed, program.graph) if feed else feed
 
 
-__all__ = ["DataLoader", "GeneratorLoader", "PyReader"]
+__all__ = ["DataLoader", "DataLoaderBase", "GeneratorLoader", "PyReader"]

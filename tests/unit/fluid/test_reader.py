@@ -231,3 +231,29 @@ def test_wrong_use_says_what_to_call() -> None:
         fluid.Executor().run(fetch_list=[total])
     with pytest.raises(ProgramError, match="without feed_list"):
         fluid.io.PyReader()
+
+
+def test_a_feeder_makes_a_reader_of_feeds_for_one_place_or_several() -> None:
+    x, _ = dense_model()
+    feeder = fluid.DataFeeder([x], fluid.CPUPlace())
+    batches = [[(row,)] for row in VALUES[:5]]
+
+    single = list(feeder.decorate_reader(lambda: iter(batches), multi_devices=False)())
+    paired = list(feeder.decorate_reader(lambda: iter(batches), True, num_places=2)())
+
+    assert len(single) == 5
+    assert [[np.array(feed["x"]).tolist() for feed in feeds] for feeds in paired] == [
+        [[VALUES[0].tolist()], [VALUES[1].tolist()]],
+        [[VALUES[2].tolist()], [VALUES[3].tolist()]],
+    ]
+    with pytest.raises(ValueError, match="1 mini-batches for 2 places"):
+        list(feeder.decorate_reader(lambda: iter(batches), True, 2, drop_last=False)())
+
+
+def test_a_loader_of_a_users_own_defines_its_methods() -> None:
+    x, _ = dense_model()
+
+    for method in (fluid.reader.DataLoaderBase().__iter__, fluid.reader.DataLoaderBase().__next__):
+        with pytest.raises(NotImplementedError):
+            method()
+    assert isinstance(fluid.io.PyReader([x], capacity=2), fluid.reader.DataLoaderBase)
