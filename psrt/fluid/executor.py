@@ -89,7 +89,8 @@ class FluidExecutor:
         """
         program, scope = program or default_main_program(), chosen(scope)
         part = program if isinstance(program, FluidProgram) else program.program
-        if part is program and not (part.graph.ops or part.origin.loaders or feed):
+        is_served = isinstance(part.job, PserverProgram)
+        if part is program and (is_served or not (part.graph.ops or part.origin.loaders or feed)):
             _begin(part, scope)
             return []
         if isinstance(program, CompiledProgram) and program.is_dry:

@@ -108,6 +108,39 @@ def test_a_worker_learns_as_a_program_alone_would() -> None:
     np.testing.assert_allclose(together, alone, rtol=1e-5)
 
 
+def test_a_network_that_a_loader_feeds_is_served_and_trained() -> None:
+    pservers = endpoints(1)
+    server = of_role(Role.SERVER, pservers)
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+        fed_by_loader(server)
+    server.init_server()
+    serving = threading.Thread(target=server.run_server, daemon=True)
+    serving.start()
+
+    worker = of_role(Role.WORKER, pservers)
+    loss, loader = fed_by_loader(worker)
+    loader.set_batch_generator(lambda: iter([[batch()["x"], batch()["y"]]] * 3))
+    exe = fluid.Executor()
+    worker.init_worker()
+    exe.run(worker.startup_program)
+    loader.start()
+    losses = [float(exe.run(worker.main_program, fetch_list=[loss])[0][0]) for _ in range(3)]
+    with pytest.raises(fluid.core.EOFException):
+        exe.run(worker.main_program, fetch_list=[loss])
+    worker.stop_worker()
+    serving.join(DEADLINE_S)
+
+    assert not serving.is_alive()
+    assert losses[2] < losses[0]
+
+
+def fed_by_loader(made: Any) -> tuple[fluid.Variable, Any]:
+    loss = minimized(made)
+    block = fluid.default_main_program().global_block()
+    loader = fluid.io.DataLoader.from_generator([block.var("x"), block.var("y")], 4, iterable=False)
+    return loss, loader
+
+
 def test_a_worker_saves_what_the_servers_hold(tmp_path: Path) -> None:
     pservers = endpoints(1)
     with served(pservers):
