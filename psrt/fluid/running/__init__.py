@@ -15,6 +15,7 @@ saved_tables  parameters of programs with distributed tables, as saved models
 beginnings    files of vars as the beginning of a pserver
 saved_vars    values of vars as files
 saved_states  values of a program as one file
+whole_programs  programs with all their ops, to train on
 saved_models  models to predict with, in the form of `psrt.save_inference_model`
 """
 

@@ -18,6 +18,7 @@ from psrt.fluid.names import Variable
 from psrt.fluid.running import paddle_files
 from psrt.fluid.running.scope import global_scope
 from psrt.fluid.running.values import Fetch, names_of
+from psrt.fluid.running.whole_programs import is_whole, load_whole, save_whole
 from psrt.trainer.models import MANIFEST, RowPages, inference
 
 MODEL_FILE = "__model__"
@@ -40,13 +41,17 @@ def save_inference_model(
     Rows of tables on pservers come from there. Files are those of a saved model of psrt, and those
     of PaddlePaddle: `__model__`, or `model_filename`, and the parameters, in a file each or in
     `params_filename`. Where Fluid lacks an op of the program, or a table is distributed,
-    `__model__` holds the program's text. Other files in `dirname` stay. The other arguments have
-    no effect. Returns the names of `target_vars`. Raises `ProgramError`
-    for a feed or target the program does not have.
+    `__model__` holds the program's text. Without targets that is the whole program, to train on.
+    Other files in `dirname` stay. The other arguments have no effect. Returns the names of
+    `target_vars`. Raises `ProgramError` for a feed or target the program does not have.
     """
     program = default_main_program() if main_program is None else main_program
     feeds, fetches = names_of(feeded_var_names), names_of(target_vars, program.current)
     tables, directory = _tables(program), Path(dirname)
+    if not fetches:
+        file = directory / (model_filename or MODEL_FILE)
+        save_whole(file, program, executor, params_filename)
+        return []
     with beside_other_files(directory) as place:
         inference.save_inference_model(place, feeds, fetches, program.graph, global_scope(), tables)
         _write_paddles(place / (model_filename or MODEL_FILE), params_filename)
@@ -96,13 +101,16 @@ def load_inference_model(
 ) -> tuple[FluidProgram, list[str], list[Variable]]:
     """Return the program, the names of its feeds, and the vars to fetch.
 
-    Parameters go into the global scope; rows of tables are read from the files when looked up.
+    Parameters go into the global scope; rows of tables are read from the files when looked up. A
+    program that was saved whole has no feeds and vars to fetch of its own.
     Models that PaddlePaddle saved are read, too, from `dirname`, or from files that begin with that
     path (`.pdmodel`, `.pdiparams`). Raises `DataError` for files that are missing or damaged, and
     for an op that psrt does not read.
     """
     path = paddle_files.model_file(Path(dirname), model_filename, MODEL_FILE)
     if path is not None and not (path.parent / MANIFEST).is_file():
+        if is_whole(path):
+            return load_whole(path, executor, params_filename), [], []
         return _of_paddle(path, params_filename)
     predictor = inference.load_inference_model(dirname)
     program, scope = FluidProgram(predictor.program), global_scope()

@@ -417,6 +417,26 @@ def test_a_program_without_ops_returns_what_it_is_fed() -> None:
     np.testing.assert_array_equal(found, FEED["x"])
 
 
+def test_a_program_is_saved_whole_and_trains_on(tmp_path: Path) -> None:
+    _, loss = line()
+    exe = started()
+    feed = {name: np.random.default_rng(1).random(a.shape, "f4") for name, a in FEED.items()}
+    exe.run(feed=feed)
+
+    assert fluid.io.save_inference_model(str(tmp_path), [], [], exe, params_filename="all") == []
+    (expected,) = exe.run(feed=feed, fetch_list=[loss])
+    with fluid.scope_guard(fluid.Scope()):
+        program, feeds, fetches = fluid.io.load_inference_model(
+            str(tmp_path), exe, params_filename="all"
+        )
+        found = [exe.run(program, feed=feed, fetch_list=[loss.name])[0] for _ in range(2)]
+
+    assert (feeds, fetches) == ([], [])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["__model__", "all"]
+    np.testing.assert_array_equal(found[0], expected)
+    assert found[1] < found[0]
+
+
 # --- names ----------------------------------------------------------------------------------------
 
 
