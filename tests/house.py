@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "psrt"
 DESIGN = ROOT / "docs" / "ARCHITECTURE.md"
 
-PUBLIC_PATHS = ("psrt.fluid.incubate", "psrt.fluid.distributed")
+PUBLIC_PATHS = ("psrt.fluid.incubate", "psrt.fluid.distributed", "psrt.fluid.contrib")
 """Packages whose module paths are PaddlePaddle's, so that programs import them as they stand."""
 
 

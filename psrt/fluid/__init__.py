@@ -17,6 +17,7 @@ reading order:
     clusters         transpiler · communicator
     data and files   dataset · io · metrics · average · lod_tensor
     fleet            incubate · distributed
+    contrib          layers and readers of `fluid.contrib`
     other programs   paddle: psrt in PaddlePaddle's place · __main__
 
 Importing it loads no kernels; modules that run programs are loaded on first use.
@@ -104,6 +105,7 @@ _ROOMS = (
     "average",
     "communicator",
     "compiler",
+    "contrib",
     "data_feeder",
     "dataset",
     "distributed",

@@ -33,8 +33,8 @@ EDGES = {
         warpctc ctc_greedy_decoder edit_distance linear_chain_crf crf_decoding chunk_eval row_conv
         ChunkEvaluator EditDistance
     """,
-    "`contrib` and tools around training": """
-        contrib debugger graphviz evaluator trainer_factory trainer_desc device_worker DataFeedDesc
+    "tools around training": """
+        debugger graphviz evaluator trainer_factory trainer_desc device_worker DataFeedDesc
         data_feed_desc recordio_writer install_check ExponentialMovingAverage ModelAverage
         LookaheadOptimizer
     """,
