@@ -8,8 +8,15 @@ cut_making    a cut that all trainers make together
 
 from psrt.torch.cuts.cut_making import make_cut
 from psrt.torch.cuts.local_cuts import LocalTableCuts
-from psrt.torch.cuts.moments import HasMoment, OfMoment, State, check_fits, moment
+from psrt.torch.cuts.moments import (
+    HasMoment,
+    OfMoment,
+    State,
+    check_fits,
+    has_trained_before,
+    moment,
+)
 from psrt.torch.cuts.run_position import RunPosition
 
 __all__ = ["HasMoment", "LocalTableCuts", "OfMoment", "RunPosition", "State", "check_fits"]
-__all__ += ["make_cut", "moment"]
+__all__ += ["has_trained_before", "make_cut", "moment"]
