@@ -18,7 +18,7 @@ from psrt.graph.program import Program
 from psrt.kernels import jit
 from psrt.partition.plan import build_plan
 from psrt.partition.transpiler import TrainerProgram
-from psrt.torch.cuts import RunPosition, make_cut
+from psrt.torch.cuts import ATTEMPTS, RunPosition, make_cut
 from psrt.torch.declared import Declared, Dense, Rates
 from psrt.torch.here import GeoParameters
 from psrt.trainer.training import ConnectedCluster
@@ -198,7 +198,8 @@ class ConnectedTables:
         return self._opened.tell(name, note, timeout_s)
 
     def make_cut(self, timeout_s: float) -> int:
-        return make_cut(self._opened, self.mode, self.trainer_id, timeout_s)
+        attempts = ATTEMPTS if self._retained_bytes else 1
+        return make_cut(self._opened, self.mode, self.trainer_id, timeout_s, attempts)
 
     def complete(self) -> Dense:
         return self._opened.communicator.stop(self._timeout_s)
@@ -210,7 +211,7 @@ class ConnectedTables:
     def _begin_with(self, first: Dense, cluster: ConnectedCluster) -> Dense:
         """Let dense parameters begin with `first` of trainer 0; returns them.
 
-        In a durable job all trainers keep them before anyone pushes.
+        All trainers keep them before anyone pushes, for pservers that recover.
         """
         if self.trainer_id == 0:
             cluster.give(first)
@@ -218,7 +219,7 @@ class ConnectedTables:
         dense = cluster.communicator.flush(self._timeout_s)
         if self._retained_bytes:
             cluster.keep(dense)
-            self._meet_for_values(cluster)
+        self._meet_for_values(cluster)
         return dense
 
     def _meet_for_values(self, cluster: ConnectedCluster) -> None:

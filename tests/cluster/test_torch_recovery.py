@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,28 @@ def test_each_example_counts_once_though_pservers_are_killed(tmp_path: Path, mod
 
     for each in found:
         check_counts(each)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_save_goes_on_though_both_pservers_are_killed_in_its_cut(
+    tmp_path: Path, mode: str
+) -> None:
+    cuts, saved_cuts = str(tmp_path / "cuts"), list[int]()
+
+    def save(saved: pt.Checkpointer, step: int) -> None:
+        if step == STEPS // 2:
+            saved_cuts.append(saved.save(cuts))
+
+    with contextlib.ExitStack() as stack:
+        servers = Pservers(stack, tmp_path, "cut.after_part=kill@2", "--checkpoint-dir", cuts)
+        body = partial(train, on_step=save)
+        with training(servers.first, mode, body, durability="cut") as running:
+            again = [servers.start_again(number, "--recover") for number in (0, 1)]
+            for each in running.result(LONGEST_S):
+                check_counts(each)
+        assert [each.exit_code() for each in again] == [0, 0]
+    assert len(set(saved_cuts)) == 1
 
 
 @pytest.mark.long

@@ -6,7 +6,7 @@ local_cuts    cuts of tables in this process
 cut_making    a cut that all trainers make together
 """
 
-from psrt.torch.cuts.cut_making import make_cut
+from psrt.torch.cuts.cut_making import ATTEMPTS, make_cut
 from psrt.torch.cuts.local_cuts import LocalTableCuts
 from psrt.torch.cuts.moments import (
     HasMoment,
@@ -18,5 +18,5 @@ from psrt.torch.cuts.moments import (
 )
 from psrt.torch.cuts.run_position import RunPosition
 
-__all__ = ["HasMoment", "LocalTableCuts", "OfMoment", "RunPosition", "State", "check_fits"]
-__all__ += ["has_trained_before", "make_cut", "moment"]
+__all__ = ["ATTEMPTS", "HasMoment", "LocalTableCuts", "OfMoment", "RunPosition", "State"]
+__all__ += ["check_fits", "has_trained_before", "make_cut", "moment"]

@@ -88,8 +88,8 @@ class ConnectedCluster:
         self._kept.give(values, self._timeout_s)
 
     def keep(self, values: Mapping[str, F32]) -> None:
-        """Give `values` again to pservers that recover; all trainers of a durable job call it with
-        equal ones, before anyone pushes."""
+        """Give `values` again to pservers that recover; all trainers call it with equal ones,
+        before anyone pushes."""
         self._kept.keep(values)
 
     def shrink(self, tables: Sequence[str], dry_run: bool) -> dict[str, Shrunk]:
