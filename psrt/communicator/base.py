@@ -89,8 +89,11 @@ class Communicator(CutParticipant, Watchable, Protocol):
         """
         ...
 
-    def use_rates(self, rates: Mapping[str, float]) -> None:
-        """Send learning rates by parameter with all pushes from now on, queued ones included."""
+    def use_rates(self, rates: Mapping[str, float], sums: bool = False) -> None:
+        """Send learning rates by parameter with all pushes from now on, queued ones included.
+
+        With `sums` a round of Sync makes its updates by the sum of gradients, in place of the mean.
+        """
         ...
 
     def flush(self, timeout_s: float, final: bool = False) -> dict[str, F32]:

@@ -79,9 +79,9 @@ class BaseCommunicator(ABC):
         kept = (0, 0) if durable is None else durable.kept
         return Backlog(*self._on_its_way(), *kept)
 
-    def use_rates(self, rates: Mapping[str, float]) -> None:
+    def use_rates(self, rates: Mapping[str, float], sums: bool = False) -> None:
         """See `Communicator.use_rates`."""
-        self._pservers.router.rates = dict(rates)
+        self._pservers.router.rates, self._pservers.router.sums = dict(rates), sums
 
     def _on_its_way(self) -> tuple[int, int]:
         """Gradients that wait to be pushed, and ended steps that are not in the parameters."""

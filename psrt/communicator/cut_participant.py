@@ -22,7 +22,7 @@ class Beginning(NamedTuple):
     `positions` are those of all trainers of the cut, by number, if the job has another number of
     trainers or one of them was lost; otherwise empty. `report` is a text about a warm start, ""
     without one. `reached` is what a former process of this trainer gave to `marks`: this one goes
-    on there; "" if it begins by itself.
+    on there; "" if it begins by itself. `replaces` is True if this job had a former process.
     """
 
     cut: int = 0
@@ -30,6 +30,7 @@ class Beginning(NamedTuple):
     positions: tuple[str, ...] = ()
     report: str = ""
     reached: str = ""
+    replaces: bool = False
 
 
 BeginsAt: TypeAlias = Callable[[Beginning], Position]

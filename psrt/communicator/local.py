@@ -75,7 +75,7 @@ class LocalCommunicator:
     def offer(self, name: str, gradient: Gradient) -> None:
         """Ignore it: tables are updated at the end of a step."""
 
-    def use_rates(self, rates: Mapping[str, float]) -> None:
+    def use_rates(self, rates: Mapping[str, float], sums: bool = False) -> None:
         """Ignore it: tables of this process follow their schedules."""
 
     def begins_at(self, begin: BeginsAt) -> None:

@@ -124,6 +124,14 @@ def _number_of(name: str, environ: Mapping[str, str] | None) -> int:
     return int(_choose(setting, TomlFile(), _variables(environ), {})[0])
 
 
+def job_without_file(flags: Mapping[str, Any]) -> JobConfig:
+    """The settings of [job] of a process without a job file: `flags`, where those are not None,
+    else variables. Raises `ConfigError`."""
+    return _fill(
+        JobConfig, settings_of("job", JobConfig), TomlFile(), _variables(None), flags
+    ).config
+
+
 def load_job(file: str, *, environ: Mapping[str, str] | None = None) -> Loaded[JobConfig]:
     """Load the job of a TOML file; raises `ConfigError` also if its program file is missing."""
     variables = _variables(environ)

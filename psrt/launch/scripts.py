@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from psrt.config.load import Loaded
+from psrt.config.load import Loaded, job_without_file
 from psrt.config.sections import JobConfig, LaunchConfig
 from psrt.core.errors import ConfigError
 from psrt.core.specs import Collective
@@ -78,7 +78,8 @@ class ScriptPlan(Plan):
 def script_job(config: LaunchConfig) -> JobConfig:
     """The job that a script makes up; raises `ConfigError` for settings that have no effect on it.
 
-    Only mode collective matters to a launch: it needs no pservers.
+    Two of its settings matter to a launch: mode collective needs no pservers, and those of a job
+    with durability are started again. Ranks find the latter in their environment, as here.
     """
     if not Path(config.job).is_file():
         raise ConfigError(f"{config.job} is not a file.", hint="Check the path of the script.")
@@ -93,7 +94,13 @@ def script_job(config: LaunchConfig) -> JobConfig:
     for field in dataclasses.fields(LaunchConfig):
         if field.name in _FOREIGN and getattr(config, field.name) != field.default:
             raise _without_effect(f"--{field.name.replace('_', '-')}", config)
-    job = JobConfig(name=Path(config.job).stem, path=str(Path(config.job).resolve()))
+    given = job_without_file({})
+    job = JobConfig(
+        name=Path(config.job).stem,
+        durability=given.durability,
+        retained_mib=given.retained_mib,
+        path=str(Path(config.job).resolve()),
+    )
     return replace(job, communication=Collective()) if config.mode else job
 
 

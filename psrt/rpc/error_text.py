@@ -63,7 +63,8 @@ def restarted(endpoint: str) -> JobError:
     """The error of a retry that met another process, whose part of the model is lost."""
     return JobError(
         f"Pserver {endpoint} was started again; the parameters it held are lost.",
-        hint="Start the job again, all pservers and trainers.",
+        hint="Start the job again, all pservers and trainers, with --resume latest if it writes "
+        "cuts. One with a durability goes on by itself.",
     )
 
 

@@ -18,7 +18,7 @@ from psrt.graph.program import Program
 from psrt.kernels import jit
 from psrt.partition.plan import build_plan
 from psrt.partition.transpiler import TrainerProgram
-from psrt.torch.cuts import RunPosition, make_cut
+from psrt.torch.cuts import ATTEMPTS, RunPosition, make_cut
 from psrt.torch.declared import Declared, Dense, Rates
 from psrt.torch.here import GeoParameters
 from psrt.trainer.training import ConnectedCluster
@@ -32,6 +32,8 @@ class Backend(Protocol):
     mode: CommunicationMode
     trainers: int
     trainer_id: int
+    replaces: bool
+    """True if a former process of this trainer has trained in the running job; known once open."""
 
     @property
     def resumed_cut(self) -> int:
@@ -71,10 +73,11 @@ class Backend(Protocol):
         """Read rows of the distinct ids (n,) of each table right behind the next push."""
         ...
 
-    def push(self, gradients: Gradients, rates: Rates) -> Dense:
+    def push(self, gradients: Gradients, rates: Rates, sums: bool = False) -> Dense:
         """Make one update with the learning rate of each table; returns newer dense parameters.
 
-        An empty mapping is a step without a share: it closes a round of Sync.
+        A round of Sync adds the gradients of trainers with `sums`, else it takes their mean. An
+        empty mapping is a step without a share: it closes a round of Sync.
         """
         ...
 
@@ -111,14 +114,18 @@ class ConnectedTables:
         job_id: str,
         timeout_s: float,
         warm_start: str = "",
+        durability: str = "none",
+        retained_bytes: int = 0,
     ) -> None:
         self._warm_start = warm_start
+        self._durability, self._retained_bytes = durability, retained_bytes
         self._endpoints, self.mode, self.trainers = endpoints, mode, trainers
         self.trainer_id, self._job_id, self._timeout_s = trainer_id, job_id, timeout_s
         self._cluster: ConnectedCluster | None = None
         self.brought: Mapping[str, F32] = {}
         self._own: GeoParameters | None = None
         self._position = RunPosition()
+        self.replaces = False
 
     def open(self, declared: Declared, first: Dense) -> Dense:
         if isinstance(self.mode, Geo):
@@ -127,22 +134,24 @@ class ConnectedTables:
         plan = build_plan(declared, self._endpoints, mode=self.mode)
         plan = replace(plan, warm_start=self._warm_start)
         numbers = self.trainer_id, self.trainers
-        part = TrainerProgram(Program(), plan, self.mode, *numbers, self._job_id)
+        part = TrainerProgram(
+            *(Program(), plan, self.mode, *numbers, self._job_id),
+            retained_bytes=self._retained_bytes,
+            durability=self._durability,
+        )
         timeout_s, own = self._timeout_s, self._own
         cluster = ConnectedCluster(part, call_timeout_s=timeout_s, say=print, own=own)
         self._cluster, communicator = cluster, cluster.communicator
         communicator.begins_at(self._position.begin)
         dense = communicator.start(timeout_s)
+        self.replaces = communicator.resumed.replaces and cluster.members().updates > 0
         if own is not None:
             own.begin(dense)
         if communicator.makes_cuts:
             self._agree_on_run(cluster)
         if not first or self.resumed_cut:
             return dense
-        if self.trainer_id == 0:
-            cluster.give(first)
-        cluster.meet(_FIRST_VALUES, timeout_s)
-        return communicator.flush(timeout_s)
+        return self._begin_with(first, cluster)
 
     def pull(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
         return self._opened.communicator.pull_rows(wanted)
@@ -164,10 +173,10 @@ class ConnectedTables:
         if wanted:
             self._opened.communicator.begin(wanted)
 
-    def push(self, gradients: Gradients, rates: Rates) -> Dense:
+    def push(self, gradients: Gradients, rates: Rates, sums: bool = False) -> Dense:
         communicator, own = self._opened.communicator, self._own
         if rates:  # a skipped step has none, and pushes of steps before it may wait in a queue
-            communicator.use_rates(rates)
+            communicator.use_rates(rates, sums)
         if communicator.makes_cuts:
             communicator.continues_at(self._position.after_step())
         pulled = communicator.finish(gradients if own is None else own.apply(gradients, rates))
@@ -189,7 +198,8 @@ class ConnectedTables:
         return self._opened.tell(name, note, timeout_s)
 
     def make_cut(self, timeout_s: float) -> int:
-        return make_cut(self._opened, self.mode, self.trainer_id, timeout_s)
+        attempts = ATTEMPTS if self._retained_bytes else 1
+        return make_cut(self._opened, self.mode, self.trainer_id, timeout_s, attempts)
 
     def complete(self) -> Dense:
         return self._opened.communicator.stop(self._timeout_s)
@@ -197,6 +207,24 @@ class ConnectedTables:
     def close(self) -> None:
         if self._cluster is not None:
             self._cluster.close()
+
+    def _begin_with(self, first: Dense, cluster: ConnectedCluster) -> Dense:
+        """Let dense parameters begin with `first` of trainer 0; returns them.
+
+        All trainers keep them before anyone pushes, for pservers that recover.
+        """
+        if self.trainer_id == 0:
+            cluster.give(first)
+        self._meet_for_values(cluster)
+        dense = cluster.communicator.flush(self._timeout_s)
+        if self._retained_bytes:
+            cluster.keep(dense)
+        self._meet_for_values(cluster)
+        return dense
+
+    def _meet_for_values(self, cluster: ConnectedCluster) -> None:
+        with cluster.communicator.at_rest():  # a cut may be made meanwhile
+            cluster.meet(_FIRST_VALUES, self._timeout_s)
 
     def _agree_on_run(self, cluster: ConnectedCluster) -> None:
         """Take the identity of the resumed training, or that of the first trainer of a new one."""

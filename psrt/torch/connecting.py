@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from psrt.config.load import environment, load
+from psrt.config.load import environment, job_without_file, load
 from psrt.config.sections import TrainerConfig
 from psrt.core.errors import ConfigError
 from psrt.core.specs import MODES, Collective, CommunicationMode
@@ -67,14 +67,21 @@ def connect(
     timeout_s: float = 180.0,
     max_lookups: int = MAX_LOOKUPS,
     warm_start: str = "",
+    durability: str | None = None,
+    retained_mib: int | None = None,
 ) -> TableSession:
     """Return a session with tables on pservers, "host:port,host:port" or a list.
 
     What is not given comes from the environment: endpoints from the variables of a trainer, the
     rank from those of torchrun, `mpirun` and `srun`, or of a trainer. `mode` is a name of
     `psrt.core.specs.MODES` or a mode. Pservers read `warm_start`, a directory as in `local`, all of
-    them. Nothing is sent before the first lookup. Raises `ConfigError`
-    without endpoints, and for collective, which has no pservers.
+    them. Nothing is sent before the first lookup.
+
+    With a `durability` the job goes on when a pserver is killed: "cut" and "delta" need pservers
+    with a directory of cuts, started again with --recover; "replica" needs two pservers or more.
+    Each trainer keeps up to `retained_mib` of pushes, 1024 by default, until they are durable. Both
+    come from PSRT_JOB_DURABILITY and PSRT_JOB_RETAINED_MIB if they are not given.
+    Raises `ConfigError` without endpoints, for collective, and for an unknown durability.
     """
     chosen = MODES[mode]() if isinstance(mode, str) and mode in MODES else mode
     if isinstance(chosen, str | Collective):
@@ -85,6 +92,7 @@ def connect(
     rank = rank_of(environment())
     settings = load(TrainerConfig, flags=rank._asdict() if rank else {}).config
     rank = rank or Rank(settings.trainer_id, settings.trainers)
+    job = job_without_file({"durability": durability, "retained_mib": retained_mib})
     backend = ConnectedTables(
         tuple(endpoints_of(endpoints if endpoints is not None else list(settings.endpoints))),
         chosen,
@@ -93,5 +101,7 @@ def connect(
         job_id,
         timeout_s,
         warm_start_text(warm_start),
+        job.durability,
+        job.retained_bytes,
     )
     return TableSession(backend, seed, max_lookups)

@@ -20,7 +20,7 @@ from psrt.communicator.base import Gradients
 from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.types import F32, I64
 from psrt.torch.backends import Backend
-from psrt.torch.cuts import State, check_fits, moment
+from psrt.torch.cuts import State, check_fits, has_trained_before, moment
 from psrt.torch.declared import DeclaredParameter, Rates
 from psrt.torch.rows_ahead import RowsAhead
 from psrt.torch.table import Table
@@ -49,6 +49,7 @@ class TableSession:
         self._is_open = self._ended = False
         self._steps, self._cut, self._cut_at = 0, 0, 0
         self._on_step: list[Callable[[], None]] = []
+        self._counts_batches = False
         self._pid = os.getpid()
 
     def declare(self, parameter: DeclaredParameter) -> None:
@@ -118,12 +119,13 @@ class TableSession:
             )
         self.backend.begin_with(weights)
 
-    def push(self, gradients: Gradients, rates: Rates) -> None:
-        """Make one update; raises errors of earlier pushes, too."""
+    def push(self, gradients: Gradients, rates: Rates, sums: bool = False) -> None:
+        """Make one update, in a round of Sync by the mean over trainers, or by their sum; raises
+        errors of earlier pushes, too."""
         self.open()
         with self.ahead.calls:
             self.backend.expect(self.ahead.before_push())
-            self._take(self.backend.push(gradients, rates))
+            self._take(self.backend.push(gradients, rates, sums))
         self.ahead.arrived(self.backend.brought)
         self._steps += 1
         for action in self._on_step:
@@ -153,6 +155,18 @@ class TableSession:
             first = {name: numbers_of(each) for name, each in self._dense.items()}
             self._take(self.backend.open(self._declared.values(), first))
             self._is_open, self._cut = True, self.backend.resumed_cut
+            if self._counts_batches:
+                self.counts_batches()
+
+    def counts_batches(self) -> None:
+        """Record that each batch is to be trained once, from positions that cuts have.
+
+        Raises `JobError`, here or on opening, if a former process of this rank has trained in the
+        running job: where it was is not known.
+        """
+        self._counts_batches = True
+        if self._is_open and self.backend.replaces:
+            raise has_trained_before(self.backend.trainer_id)
 
     @property
     def resumed_cut(self) -> int:

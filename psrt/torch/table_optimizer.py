@@ -31,8 +31,9 @@ class TableOptimizer(torch.optim.Optimizer):
     iterable of tables.
 
     A group has `lr`, `name` and `params`; a new `lr` counts from the next step on. `reduce` is what
-    the gradients of T trainers become: their mean, as in DDP, or their sum. Outside of Sync, where
-    trainers are not in step, mean scales each push by 1 / T.
+    the gradients of T trainers become: their mean, as in DDP, or their sum; equal on all ranks. In
+    Sync both are of the trainers with a share in the round, so one that goes on alone takes steps
+    of its own size. In other modes, where trainers are not in step, mean scales by 1 / T.
     """
 
     _step_supports_amp_scaling = True
@@ -64,7 +65,7 @@ class TableOptimizer(torch.optim.Optimizer):
         super().__init__(groups, {"lr": groups[0]["lr"]})
         for group, table in zip(self.param_groups, self._tables, strict=False):
             group["params"] = table.leaves
-        self._scale = _scale(self._session, reduce)
+        self._scale, self._sums = _scale(self._session, reduce), reduce == "sum"
 
     def leaves(self) -> Iterator[torch.Tensor]:
         """The rows of the running step, for `clip_grad_norm_`."""
@@ -124,7 +125,7 @@ class TableOptimizer(torch.optim.Optimizer):
         for each in self._served:
             rates.update(dict.fromkeys(each.served, rates[each.name]))
         try:
-            self._session.push(gradients or self._nothing(), rates)
+            self._session.push(gradients or self._nothing(), rates, self._sums)
         finally:
             self._clear()
         self.steps += 1
@@ -158,11 +159,9 @@ def tables_of(model: torch.nn.Module) -> list[Table]:
 
 
 def _scale(session: TableSession, reduce: str) -> float:
-    """The factor of gradients; rounds of Sync have the mean already."""
-    trainers = session.backend.trainers
-    if isinstance(session.backend.mode, Sync):
-        return 1.0 if reduce == "mean" else float(trainers)
-    return 1.0 / trainers if reduce == "mean" else 1.0
+    """The factor of gradients; pservers reduce those of a round of Sync."""
+    is_reduced = isinstance(session.backend.mode, Sync) or reduce == "sum"
+    return 1.0 if is_reduced else 1.0 / session.backend.trainers
 
 
 def _anywhere(found_inf: torch.Tensor) -> bool:

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="psrt.torch needs torch")
 
 import psrt.torch as pt  # noqa: E402
 from psrt.core.errors import ErrorCode, JobError, ProgramError, PsrtError  # noqa: E402
-from psrt.core.specs import Async, Constant, Ssp  # noqa: E402
+from psrt.core.specs import Async, Constant, Ssp, Sync  # noqa: E402
 from psrt.rpc.methods import Method  # noqa: E402
 from tests.support.live_pservers import LivePserver, live_pservers  # noqa: E402
 from tests.support.torch_sessions import TIMEOUT_S, trained  # noqa: E402
@@ -44,14 +44,15 @@ def rows(session):
     return session.pull({"items": EVERY_ID})["items"].copy()
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_each_push_of_uneven_trainers_counts_once(pservers, mode) -> None:
-    """A ledger: trainer r takes STEPS + 3r steps, and adds 1 to the row of each."""
+@pytest.mark.parametrize(("mode", "reduce"), [("sync", "mean"), *((mode, "sum") for mode in MODES)])
+def test_each_push_of_uneven_trainers_counts_once(pservers, mode, reduce) -> None:
+    """A ledger: trainer r takes STEPS + 3r steps, and adds 1 to the row of each; the steps that
+    one takes alone are as long."""
     completed = threading.Event()
 
     def train(session, rank):
         items = bag()
-        tables = pt.TableOptimizer(items, reduce="mean" if mode == "sync" else "sum")
+        tables = pt.TableOptimizer(items, reduce)
         for number in range(STEPS + 3 * rank):
             step(items, tables, [number, number + 10], -1.0)
         if rank == 0:
@@ -68,7 +69,7 @@ def test_each_push_of_uneven_trainers_counts_once(pservers, mode) -> None:
     for rank in range(TRAINERS):
         for number in range(STEPS + 3 * rank):
             expected[[number, number + 10]] += 1
-    if mode == "sync":
+    if reduce == "mean":
         expected = np.minimum(expected, 1)
     np.testing.assert_array_equal(last, np.repeat(expected[:, None], WIDTH, 1))
 
@@ -172,6 +173,30 @@ def test_in_async_rows_lack_no_more_own_steps_than_the_mode_allows(pservers) -> 
 
     assert applied == STEPS
     assert max(lacking) <= bound
+
+
+@pytest.mark.parametrize("mode", ["async", Sync(on_trainer_loss="wait")], ids=str)
+def test_a_rank_that_is_started_again_alone_would_repeat_batches_and_is_refused(
+    pservers, mode
+) -> None:
+    endpoints = [each.endpoint for each in pservers]
+    given = {"trainer_id": 0, "trainers": 1, "timeout_s": TIMEOUT_S}
+
+    def killed():
+        with pt.connect(endpoints, mode, **given) as session:
+            items, batches = bag(), pt.Resumable([[1], [2]])
+            step(items, pt.TableOptimizer(items), next(iter(batches)))
+            session.flush()
+            session.close()  # without a report, as a killed process
+
+    killed()
+    with pytest.raises(JobError, match="rank 0 takes the place of a process that has trained"):
+        killed()
+    with pt.connect(endpoints, mode, **given) as session:  # any data, as from a queue
+        items = bag()
+        step(items, pt.TableOptimizer(items), [1])
+        session.flush()
+        assert rows(session)[1, 0] == -2.0
 
 
 def test_an_error_of_an_earlier_push_is_raised_by_the_next_step(pservers) -> None:

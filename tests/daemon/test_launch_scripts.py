@@ -16,6 +16,7 @@ from psrt.config.load import load
 from psrt.config.sections import LaunchConfig
 from psrt.core.errors import ConfigError, JobError
 from psrt.launch import launching
+from psrt.launch.scripts import script_job
 from tests.support.launched_job import PROGRAM
 
 SCRIPT = """\
@@ -118,6 +119,19 @@ def test_a_dry_run_prints_pservers_without_a_job_and_the_command_of_each_rank(
     assert "--config" not in text
     assert "--num-gradient-servers 2" in text
     assert text.count(f"{script.path} {script.directory} 7") == 2
+
+
+def test_pservers_of_a_script_are_started_again_if_its_environment_asks_for_durability(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = load(LaunchConfig, flags={"job": str(script.path)}).config
+    assert script_job(config).retained_bytes == 0
+
+    monkeypatch.setenv("PSRT_JOB_DURABILITY", "delta")
+    monkeypatch.setenv("PSRT_JOB_RETAINED_MIB", "7")
+    job = script_job(config)
+
+    assert (job.durability, job.retained_bytes) == ("delta", 7 << 20)
 
 
 @pytest.mark.parametrize(

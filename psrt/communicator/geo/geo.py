@@ -102,7 +102,7 @@ class GeoCommunicator(BaseCommunicator):
         self._agreement.begin(dense, requests, state.dense)
         return dense
 
-    def use_rates(self, rates: Mapping[str, float]) -> None:
+    def use_rates(self, rates: Mapping[str, float], sums: bool = False) -> None:
         """Let the trainer's own tables learn at these rates: changes are pushed as they are."""
         for name in rates.keys() & self._tables.keys():
             self._tables[name].rate = rates[name]

@@ -10,6 +10,7 @@ endpoint_threads  threads for the calls to each pserver
 copies            copies of arrays, in memory that is used again
 retained          pushes kept until a cut has them
 failover          a pserver that has ended is deposed, and its backup used
+kept_calls        meetings and first values, which a recovered pserver gets again
 recovery          a recovered pserver is sent its pushes again
 asked_cut         a cut that a trainer asks for
 job_calls         calls about the job: join, meet, take part in cuts, complete
@@ -20,6 +21,7 @@ cut_watch         the part of a trainer in cuts
 
 from psrt.communicator.requests.cut_watch import CutWatch, log_given_up, take_part
 from psrt.communicator.requests.endpoint_threads import BACKSTOP_S, EndpointThreads, results
+from psrt.communicator.requests.kept_calls import KeptCalls
 from psrt.communicator.requests.lineage import WHOLE, Lineage, Settled, Steps
 from psrt.communicator.requests.pserver_group import PendingCalls, PserverGroup
 from psrt.communicator.requests.requests import Request, count_steps
@@ -29,7 +31,7 @@ from psrt.communicator.requests.snapshots import Snapshots, empty_dense
 from psrt.communicator.requests.state_calls import StatePage
 
 __all__ = ["BACKSTOP_S", "CutWatch", "EndpointThreads", "PendingCalls", "PserverGroup", "results"]
-__all__ += ["WHOLE", "Lineage", "Settled", "Steps"]
+__all__ += ["WHOLE", "KeptCalls", "Lineage", "Settled", "Steps"]
 __all__ += [
     "Request",
     "RetainedPushes",

@@ -17,6 +17,7 @@ from psrt.communicator.base import Beginning, Timeline
 from psrt.communicator.members import Members, members_of
 from psrt.communicator.requests.asked_cut import ask_for_cut
 from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
+from psrt.communicator.requests.kept_calls import KeptCalls
 from psrt.communicator.requests.lineage import Lineage, leave
 from psrt.communicator.requests.recovery import DurablePushes
 from psrt.communicator.requests.router import Router
@@ -50,7 +51,8 @@ class JobCalls:
     `on_cut` is called after this trainer took part in a cut, `taken_cut` is the newest.
 
     `resumed` is the cut that the tables began with, with positions in it, or the report of a warm
-    start. `durable` keeps pushes until a cut has them, if the job asks for it.
+    start. `durable` keeps pushes until a cut has them, if the job asks for it; `kept_calls` has
+    other calls that a recovered pserver gets again.
     """
 
     plan: PartitionPlan
@@ -66,7 +68,7 @@ class JobCalls:
     _found: pb.Register
     _resizing_cut: int
     _trainers_from_it: int
-    _reached: dict[str, int]
+    kept_calls: KeptCalls
     _clients: tuple[Client, ...]
     _threads: EndpointThreads
 
@@ -97,7 +99,8 @@ class JobCalls:
         jobs = [partial(self._begin, each, timeout_s, on_wait) for each in self._clients]
         found = self._on_all("start: registering tables", jobs, timeout_s)
         reached = self.lineage.join(self._clients[0].incarnation, found, self.router.buckets)
-        self.resumed = self.resumed._replace(reached=reached)
+        replaces = bool(self._found.predecessor) and not self._found.begins_anew
+        self.resumed = self.resumed._replace(reached=reached, replaces=replaces)
         if self.durable is not None:
             self.durable.registered()
 
@@ -227,12 +230,8 @@ class JobCalls:
 
     def _meet(self, meet: pb.Meet, timeout_s: float | None = None) -> pb.MeetReply:
         timeout_s = self.call_timeout_s if timeout_s is None else timeout_s
-        self._reached[meet.clock] = max(meet.reached, self._reached.get(meet.clock, 0))
         with self.span("meet"):
-            reply = self._clients[0].call(
-                Method.MEET, header=pb.Header(meet=meet), timeout_s=timeout_s
-            )
-        return reply.header.meet_reply
+            return self.kept_calls.meet(meet, timeout_s)
 
     def span(self, name: str) -> AbstractContextManager[None]:
         """A context manager that records its block as `name` in the timeline, if there is one."""
@@ -271,9 +270,7 @@ class JobCalls:
         """Join a pserver that was started again; True if it knows that this trainer completed."""
         client.attend(self.call_timeout_s)
         reply = self._register(client, self.call_timeout_s)
-        for clock, reached in self._reached.items() if client is self._clients[0] else ():
-            header = pb.Header(meet=pb.Meet(clock=clock, reached=reached))
-            client.call(Method.MEET, header=header, timeout_s=self.call_timeout_s)
+        self.kept_calls.send_again(client, self.call_timeout_s)
         return bool(reply.complete.recorded)
 
     def _on_all(self, doing: str, jobs: Sequence[Callable[[], T]], timeout_s: float) -> list[T]:

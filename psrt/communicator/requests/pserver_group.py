@@ -15,6 +15,7 @@ from typing import TypeVar
 from psrt.communicator.base import Versions
 from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
 from psrt.communicator.requests.job_calls import NO_SPAN, JobCalls, ignore_cut
+from psrt.communicator.requests.kept_calls import KeptCalls
 from psrt.communicator.requests.lineage import Lineage
 from psrt.communicator.requests.recovery import DurablePushes
 from psrt.communicator.requests.requests import Request
@@ -80,6 +81,7 @@ class PserverGroup(JobCalls):
         call_timeout_s: float,
         wire: WirePrecision | None = None,
         retained: RetainedPushes | None = None,
+        kept_calls: KeptCalls | None = None,
     ) -> None:
         endpoints = tuple(client.endpoint for client in clients)
         if endpoints != plan.endpoints:
@@ -94,7 +96,7 @@ class PserverGroup(JobCalls):
         self.counters = Counters()
         self.crashes = CrashReport()
         self.proposed_cut = self._resizing_cut = self._trainers_from_it = 0
-        self._reached: dict[str, int] = {}
+        self.kept_calls = kept_calls or KeptCalls(plan, clients)
         self.on_cut, self.taken_cut = ignore_cut, 0
         self._clients = tuple(clients)
         self._threads = self.endpoint_threads("pserver")

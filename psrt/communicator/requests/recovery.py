@@ -70,7 +70,8 @@ class DurablePushes:
         elif not self._clients[0].makes_cuts:
             raise ConfigError(
                 "a durable job needs pservers that make cuts, and these make none.",
-                hint="Start them with --checkpoint-dir, or set durability = none in [job].",
+                hint="Start them with --checkpoint-dir, or set durability = none in [job], in a "
+                "PyTorch script of pt.connect().",
             )
         start_thread(self._ping, "pings", self._crashes)
         for number, client in enumerate(self._clients):

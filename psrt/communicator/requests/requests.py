@@ -104,7 +104,8 @@ class Request:
     The carrier may receive large tensors straight into arrays of `into`: nobody reads these before
     the call has succeeded. After it, `changed` holds the rows of `pull_changed` by table, and
     `global_step` of a PUSH the mini-batches of all trainers that the pserver has counted.
-    `endpoint` is the number of the pserver, `bucket` that of its bucket. Rows, and parts sent once
+    With `sums` a round updates by the sum of gradients, in place of their mean. `endpoint` is the
+    number of the pserver, `bucket` that of its bucket. Rows, and parts sent once
     to each pserver, belong to bucket 0.
     """
 
@@ -115,6 +116,7 @@ class Request:
     into: list[Array | None] = field(default_factory=list)
     changed: dict[str, Changed] = field(default_factory=dict)
     global_step: int = 0
+    sums: bool = False
     _sinks: list[Sink] = field(default_factory=list)
     _widths: dict[str, int] = field(default_factory=dict)
     _pushed_tensors: int = 0
@@ -235,7 +237,7 @@ class Request:
     ) -> pb.Part:
         factor = 0.0 if gradient.factor == 1.0 else gradient.factor
         return self.header.parts.add(
-            kind=kind, table=table, version=version, factor=factor, rate=rate
+            kind=kind, table=table, version=version, factor=factor, rate=rate, sums=self.sums
         )
 
     def _pull(self, kind: int, sink: Sink, precision: str) -> pb.Part:

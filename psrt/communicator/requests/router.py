@@ -45,7 +45,8 @@ class Router:
     """Routes by a plan: `requests()` starts a step, the other methods add to its requests.
 
     `exact` overrides the precision of `wire` with float32. `rates` are the learning rates of
-    updates whose trainer decides them, by parameter; the others are those of their schedules.
+    updates whose trainer decides them, by parameter; the others are those of their schedules. With
+    `sums` a round updates by the sum of gradients.
     """
 
     def __init__(self, plan: PartitionPlan, wire: WirePrecision | None = None) -> None:
@@ -63,6 +64,7 @@ class Router:
         self._residuals = Residuals()
         self.known_ids = KnownIds()
         self.rates: Mapping[str, float] = {}
+        self.sums = False
         _check_names(self._wire, [*self._blocks, *self._tables])
         if self._wire.narrows:
             jit.warm_up(["half"])
@@ -74,7 +76,7 @@ class Router:
 
     def requests(self) -> list[Request]:
         """Empty requests: bucket 0 of each endpoint in the order of the plan, then bucket 1, …"""
-        return [Request(bucket.endpoint, bucket.number) for bucket in self._buckets]
+        return [Request(bucket.endpoint, bucket.number, sums=self.sums) for bucket in self._buckets]
 
     @traced("route")
     def push(

@@ -38,12 +38,13 @@ _PRECISIONS = {0: "float32", **{code: name for name, code in PRECISION_CODES.ite
 
 
 class DensePush(NamedTuple):
-    """`rate` is the learning rate of this update, None = that of the table's schedule."""
+    """`rate` is that of this update, None = that of the schedule; with `sums` a round adds."""
 
     table: DenseTable
     gradient: F32
     version: int
     rate: float | None = None
+    sums: bool = False
 
 
 class RowsPush(NamedTuple):
@@ -55,6 +56,7 @@ class RowsPush(NamedTuple):
     version: int
     counts: F32 | None = None
     rate: float | None = None
+    sums: bool = False
 
 
 class DensePull(NamedTuple):
@@ -144,7 +146,7 @@ def bucket_of(parts: RequestParts) -> int:
 def _dense_push(tables: TableRegistry, part: pb.Part, tensors: Iterator[Array]) -> DensePush:
     table = tables.dense(part.table)
     gradient = _numbers(part, tensors, "gradient", (table.spec.size,))
-    return DensePush(table, gradient, part.version, _rate(part))
+    return DensePush(table, gradient, part.version, _rate(part), part.sums)
 
 
 def _rows_push(
@@ -153,7 +155,7 @@ def _rows_push(
     count = len(rows.ids)
     gradients = _numbers(part, tensors, "gradients", (count, table.spec.width))
     counts = _tensor(part, tensors, "counts", np.float32, (count, 2)) if part.counts else None
-    return RowsPush(table, rows, gradients, part.version, counts, _rate(part))
+    return RowsPush(table, rows, gradients, part.version, counts, _rate(part), part.sums)
 
 
 def _pushed_ids(
@@ -203,12 +205,10 @@ def _rate(part: pb.Part) -> float | None:
         return None
     if not is_float32(part.rate) or part.rate < 0:
         raise WireError(
-            f"a push for table {part.table!r} has the learning rate {part.rate}; nothing of the "
-            "call was applied.",
+            f"a push for table {part.table!r} has learning rate {part.rate}; nothing was applied.",
             hint="A rate is a finite number of float32, at least 0.",
         )
-    rate: float = part.rate
-    return rate
+    return float(part.rate)
 
 
 def _precision(part: pb.Part) -> str:

@@ -36,13 +36,15 @@ def close_round(pushes: Sequence[Sequence[Push]], round: int, meters: Meters) ->
     """Apply one round: `pushes` of each trainer that took part, in trainer order.
 
     Per table, gradients are summed in that order and scaled by 1 / (number of trainers that took
-    part), even if some of them did not touch the table or the row. The result equals that of one
+    part), even if some of them did not touch the table or the row; a table whose first push asks
+    for the sum is not scaled. The result equals that of one
     process with the big batch; it depends on neither the arrival order nor the partition.
     """
     meters.pushes.add(len(pushes))
     with meters.apply.time():
         for of_table in _by_table(pushes):
-            _apply_mean(of_table, len(pushes), round, meters)
+            of = 1 if of_table[0].sums else len(pushes)
+            _apply_mean(of_table, of, round, meters)
     meters.rounds.add()
 
 

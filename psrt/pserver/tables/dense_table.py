@@ -151,8 +151,11 @@ class DenseTable:
     def _computed_on(self, trainer: int, version: int) -> F32:
         """The values (size,) that a gradient of `trainer` was computed on."""
         pulled = self._backups.computed_on(trainer, version)
-        # A trainer that never pulled computes on the initial values, a function of the spec.
-        return _initial(self.spec) if pulled is None else pulled
+        if pulled is not None:
+            return pulled
+        # A trainer that never pulled computes on the initial values, a function of the spec. What
+        # it pulled before a recovery is lost: such a gradient is not compensated.
+        return self._values.show() if version else _initial(self.spec)
 
 
 def _initial(spec: DenseTableSpec) -> F32:

@@ -6,10 +6,17 @@ local_cuts    cuts of tables in this process
 cut_making    a cut that all trainers make together
 """
 
-from psrt.torch.cuts.cut_making import make_cut
+from psrt.torch.cuts.cut_making import ATTEMPTS, make_cut
 from psrt.torch.cuts.local_cuts import LocalTableCuts
-from psrt.torch.cuts.moments import HasMoment, OfMoment, State, check_fits, moment
+from psrt.torch.cuts.moments import (
+    HasMoment,
+    OfMoment,
+    State,
+    check_fits,
+    has_trained_before,
+    moment,
+)
 from psrt.torch.cuts.run_position import RunPosition
 
-__all__ = ["HasMoment", "LocalTableCuts", "OfMoment", "RunPosition", "State", "check_fits"]
-__all__ += ["make_cut", "moment"]
+__all__ = ["ATTEMPTS", "HasMoment", "LocalTableCuts", "OfMoment", "RunPosition", "State"]
+__all__ += ["check_fits", "has_trained_before", "make_cut", "moment"]

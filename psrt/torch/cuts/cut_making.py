@@ -8,6 +8,7 @@ parts of all ranks fit. In Sync they join rounds without gradients until all hav
 from __future__ import annotations
 
 import json
+import logging
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from typing import Any
@@ -18,16 +19,25 @@ from psrt.core.specs import CommunicationMode, Sync
 from psrt.core.threads import CrashReport, start_thread
 from psrt.trainer.training import ConnectedCluster
 
+log = logging.getLogger("psrt.torch")
+
 _TAKEN, _FAILED = "taken", "failed"
+
+ATTEMPTS = 4
+"""Cuts of a durable job that are begun for one call: a pserver that is killed ends one of them."""
 
 
 def make_cut(
-    cluster: ConnectedCluster, mode: CommunicationMode, trainer_id: int, timeout_s: float
+    cluster: ConnectedCluster,
+    mode: CommunicationMode,
+    trainer_id: int,
+    timeout_s: float,
+    attempts: int = 1,
 ) -> int:
     """Make a cut; every trainer that has not completed calls it after its step.
 
     Returns its number once it is complete. Raises `ConfigError` on all of them if the pservers
-    write no cuts, and `JobError` if the cut is given up: training may go on then.
+    write no cuts, and `JobError` if `attempts` cuts are given up: training may go on then.
     """
     communicator = cluster.communicator
     if not communicator.makes_cuts:
@@ -35,6 +45,19 @@ def make_cut(
             "a cut was asked for, and the pservers write none; nothing was saved.",
             hint="Start them with --checkpoint-dir DIR.",
         )
+    while True:
+        attempts -= 1
+        end = _attempt(cluster, mode, trainer_id, timeout_s)
+        if not (attempts and end.get("is_given_up")):
+            return _number_in(end)
+        log.warning("%s It is made again.", end["problem"])
+
+
+def _attempt(
+    cluster: ConnectedCluster, mode: CommunicationMode, trainer_id: int, timeout_s: float
+) -> dict[str, Any]:
+    """The end of one cut, as all trainers get it: its number, or a problem."""
+    communicator = cluster.communicator
     taken = cluster.tell("cut begins", str(communicator.taken_cut), timeout_s)
     behind = max(int(each) for each in taken if each)
     leads = next(n for n, each in enumerate(taken) if each) == trainer_id
@@ -43,7 +66,8 @@ def make_cut(
         _join_rounds(cluster, behind, asked, timeout_s)
     with communicator.at_rest():
         ends = cluster.tell("cut ends", _end_of(asked, timeout_s), timeout_s)
-    return _number_in(next(each for each in ends if "number" in each or "problem" in each))
+    found = [json.loads(each) for each in ends if each]
+    return next(each for each in found if "number" in each or "problem" in each)
 
 
 def _ask(communicator: Communicator, timeout_s: float, behind: int) -> Future[int]:
@@ -82,11 +106,12 @@ def _end_of(asked: Future[int] | None, timeout_s: float) -> str:
     error = asked.exception() if asked.done() else JobError(f"no cut within {timeout_s:.0f} s.")
     if error is None:
         return json.dumps({"number": asked.result()})
-    return json.dumps({"problem": str(getattr(error, "message", error))})
+    problem = str(getattr(error, "message", error))
+    is_given_up = getattr(error, "code", None) is ErrorCode.CUT_GIVEN_UP
+    return json.dumps({"problem": problem, "is_given_up": is_given_up})
 
 
-def _number_in(note: str) -> int:
-    found: dict[str, Any] = json.loads(note)
+def _number_in(found: dict[str, Any]) -> int:
     if "problem" in found:
         raise JobError(
             f"{found['problem']} Nothing was saved; training may go on.",

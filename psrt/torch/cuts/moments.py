@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import torch
 
-from psrt.core.errors import ConfigError
+from psrt.core.errors import ConfigError, ErrorCode, JobError
 
 State = dict[str, Any]
 _VERSION = 1
@@ -50,6 +50,18 @@ def _hint(state: Mapping[str, Any]) -> str:
     return (
         f"{first} To take dense parameters alone, drop its keys that end in `_extra_state`, and "
         "load with strict=False."
+    )
+
+
+def has_trained_before(rank: int) -> JobError:
+    """The error of a process that goes on for a former one without its position."""
+    return JobError(
+        f"rank {rank} takes the place of a process that has trained in this job: its batches are "
+        "in the tables, and would be trained again. Nothing was trained.",
+        code=ErrorCode.TRAINER_LOST,
+        hint="End all processes of the job. Then start pservers with --resume latest, and all "
+        "ranks: Checkpointer.load goes on behind the batches of that cut. To train on any data, "
+        "iterate over the loader itself, without pt.Resumable.",
     )
 
 

@@ -25,7 +25,7 @@ class LocalTables:
     """Tables in this process, by the code of a pserver; `cuts` are made and resumed there."""
 
     mode: CommunicationMode = Sync()
-    trainers, trainer_id = 1, 0
+    trainers, trainer_id, replaces = 1, 0, False
 
     def __init__(self, cuts: LocalTableCuts, warm_start: str = "") -> None:
         self._warm_start = warm_start
@@ -79,7 +79,7 @@ class LocalTables:
     def expect(self, wanted: Mapping[str, I64]) -> None:
         self._expected = wanted
 
-    def push(self, gradients: Gradients, rates: Rates) -> Dense:
+    def push(self, gradients: Gradients, rates: Rates, sums: bool = False) -> Dense:
         for name, gradient in gradients.items():
             if isinstance(gradient, SelectedRows):
                 merged = row_kernels.merge(gradient)

@@ -76,10 +76,12 @@ class Checkpointer:
         """Restore the objects from the cut that the pservers began with; returns its number.
 
         0 if they began anew: nothing is loaded. Call it once all modules are made, before the first
-        step. Raises `ConfigError` if the directory has no torch part of that cut.
+        step. Raises `ConfigError` if the directory has no torch part of that cut, `JobError` if
+        tables are beyond it, because this rank has trained before in the running job.
         """
         session = self._session
         session.open()
+        session.counts_batches()
         if not (cut := session.resumed_cut):
             return 0
         place = directory_at(directory)

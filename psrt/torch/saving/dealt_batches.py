@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,13 +11,17 @@ from psrt.core.errors import ConfigError
 from psrt.core.types import I64
 from psrt.torch.session import TableSession, current
 
+Deals: TypeAlias = list[list[int]]
+"""The indices that each rank has trained of its share, for each time that an epoch was dealt."""
+
 
 class DealtBatches:
     """A `batch_sampler` of DataLoader: this rank's lists of `batch_size` of the `size` indices.
 
     Every epoch has an order of its own, by `seed`; rank r gets each T-th index from r on. After a
-    restart with another number of ranks `Resumable` has the unread rest dealt anew. `deals` are the
-    numbers of indices that each former rank has trained, one list for each deal of the epoch.
+    restart with another number of ranks `Resumable` has the unread rest dealt anew. `deals` are by
+    epoch the numbers of indices that each former rank has trained, one list for each deal: of later
+    epochs, too, if some ranks were ahead.
     """
 
     def __init__(
@@ -38,7 +42,7 @@ class DealtBatches:
         self._rank, self._ranks = backend.trainer_id, backend.trainers
         self._size, self.batch_size, self._seed, self._shuffle = size, batch_size, seed, shuffle
         self.epoch = 0
-        self.deals: list[list[int]] = []
+        self.deals: dict[int, Deals] = {}
 
     def __iter__(self) -> Iterator[list[int]]:
         mine = self._mine()
@@ -50,16 +54,15 @@ class DealtBatches:
 
     def set_epoch(self, epoch: int) -> None:
         """Begin an epoch; the running one goes on."""
-        if epoch != self.epoch:
-            self.go_on(epoch, [])
+        self.epoch = epoch
 
-    def go_on(self, epoch: int, deals: Sequence[Any]) -> None:
-        """Go on in an epoch with what was dealt in it before."""
-        self.epoch, self.deals = epoch, [list(each) for each in deals]
+    def go_on(self, epoch: int, deals: Mapping[int, Deals]) -> None:
+        """Go on in an epoch with what was dealt before in it, and in later ones."""
+        self.epoch, self.deals = epoch, dict(deals)
 
     def _mine(self) -> I64:
         rest = self._order()
-        for trained in self.deals:
+        for trained in self.deals.get(self.epoch, ()):
             rest = unread(rest, trained)
         return rest[self._rank :: self._ranks]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from psrt.core.errors import DataError
-from psrt.torch.saving.dealt_batches import DealtBatches
+from psrt.torch.saving.dealt_batches import Deals, DealtBatches
 from psrt.torch.session import TableSession, current
 
 State = dict[str, Any]
@@ -25,6 +25,8 @@ class Resumable:
     `load_state_dict`, as torchdata's StatefulDataLoader, is asked for its own position; of any
     other that many batches are read and dropped, so it must hand out the same ones in each process.
     `batches` are those of the loader if it is wrapped. Samplers get `set_epoch` before each pass.
+    Raises `JobError`, here or on the first lookup, in a process that takes the place of one that
+    has trained in the running job.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Resumable:
         self._states: dict[int, Any] = {}
         self._trained: State = {"epoch": 0, "batches": 0, "loader": None}
         self._session.on_step(self._stepped)
+        self._session.counts_batches()
 
     def __iter__(self) -> Iterator[Any]:
         self._set_epoch()
@@ -61,8 +64,9 @@ class Resumable:
         """The epoch, the trained batches in it, and the loader's own position behind them."""
         state = dict(self._trained)
         if self._dealt is not None:
-            is_running = state["epoch"] == self._dealt.epoch
-            state["deals"] = self._dealt.deals if is_running else []
+            deals, epoch = self._dealt.deals, state["epoch"]
+            state["deals"] = deals.get(epoch, [])
+            state["later"] = {each: deals[each] for each in deals if each > epoch}
             state["examples"] = state["batches"] * self._dealt.batch_size
         return state
 
@@ -70,7 +74,7 @@ class Resumable:
         """Go on behind the trained batches of a state of this rank, among as many ranks."""
         self._go_on(int(state["epoch"]), int(state["batches"]), state["loader"])
         if self._dealt is not None:
-            self._dealt.go_on(self.epoch, state["deals"])
+            self._dealt.go_on(self.epoch, _deals_of([state]))
 
     def load_state_dicts(self, states: Sequence[Mapping[str, Any]]) -> None:
         """Go on behind what all former ranks have trained, with any number of them.
@@ -97,13 +101,13 @@ class Resumable:
         return 0 if self._has_state else self._handed
 
     def _deal(self, dealt: DealtBatches, states: Sequence[Mapping[str, Any]]) -> None:
-        """Deal the rest of the earliest epoch of all; ranks that are beyond it have all of it."""
-        epoch = min(int(each["epoch"]) for each in states)
-        inside = [each for each in states if int(each["epoch"]) == epoch]
-        whole = 1 << 62
-        trained = [int(s["examples"]) if int(s["epoch"]) == epoch else whole for s in states]
-        dealt.go_on(epoch, [*inside[0]["deals"], trained])
-        self._go_on(epoch, 0, None)
+        """Deal the rest of the earliest epoch of all, and of those that other ranks have begun."""
+        epochs = [int(each["epoch"]) for each in states]
+        deals = _deals_of(states)
+        for epoch in range(min(epochs), max(epochs) + 1):
+            deals[epoch] = [*deals.get(epoch, []), [_trained_in(epoch, each) for each in states]]
+        dealt.go_on(min(epochs), deals)
+        self._go_on(min(epochs), 0, None)
 
     def _go_on(self, epoch: int, batches: int, loader: Any) -> None:
         self.epoch, self._skipped = epoch, batches
@@ -133,6 +137,21 @@ class Resumable:
         self._states.clear()
         if is_trained:
             self._trained = {"epoch": self.epoch, "batches": 0, "loader": None}
+
+
+def _deals_of(states: Sequence[Mapping[str, Any]]) -> dict[int, Deals]:
+    """All deals by epoch, of which each rank has those from its own epoch on; equal ones."""
+    found: dict[int, Deals] = {}
+    for state in states:
+        found |= {int(state["epoch"]): state["deals"], **state.get("later", {})}
+    return found
+
+
+def _trained_in(epoch: int, state: Mapping[str, Any]) -> int:
+    """The examples of an epoch that a rank has trained; many = its whole share."""
+    if int(state["epoch"]) == epoch:
+        return int(state["examples"])
+    return 0 if int(state["epoch"]) < epoch else 1 << 62
 
 
 def _equal(states: Sequence[Mapping[str, Any]]) -> tuple[int, int]:

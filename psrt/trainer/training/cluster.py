@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias, cast
 
-import numpy as np
-
 from psrt.communicator.factory import make
 from psrt.communicator.geo import LocalParameters
 from psrt.communicator.members import Members, members_of
+from psrt.communicator.requests import KeptCalls
 from psrt.config.sections import BUSY_POLL_US, TrainerConfig
 from psrt.core.specs import Collective, text_of, to_json
 from psrt.core.types import F32, I64
@@ -31,7 +30,6 @@ from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import ENDS_EARLY, Method
-from psrt.rpc.wire import PUSH_DENSE
 from psrt.trainer.collectives import CollectiveCluster, seat_of
 from psrt.trainer.inputs import Job, warm_start_of
 from psrt.trainer.training.process import assume_identity_of_variables
@@ -62,6 +60,7 @@ class ConnectedCluster:
         self.tables = tuple(spec.name for spec in self.plan.sparse)
         self.clients = clients_of(part, carrier, BusyPoll(busy_poll_us, await_input))
         self._met: Counter[str] = Counter()
+        self._kept = KeptCalls(self.plan, self.clients)
         self.communicator = make(
             part.mode,
             self.plan,
@@ -71,6 +70,7 @@ class ConnectedCluster:
             own=own,
             wire=part.wire,
             retained_bytes=part.retained_bytes,
+            kept_calls=self._kept,
         )
 
     def members(self) -> Members:
@@ -85,12 +85,12 @@ class ConnectedCluster:
 
     def give(self, values: Mapping[str, F32]) -> None:
         """Let whole dense parameters begin with `values`, unless they were updated already."""
-        for block in self.plan.blocks:
-            spec, client = block.spec, self._client_of(block.endpoint)
-            header = pb.Header(parts=[pb.Part(kind=PUSH_DENSE, table=spec.name)])
-            part = np.ascontiguousarray(values[spec.parameter], np.float32).reshape(-1)
-            tensors = [part[spec.offset : spec.offset + spec.size]]
-            client.call(Method.GIVE, header=header, tensors=tensors, timeout_s=self._timeout_s)
+        self._kept.give(values, self._timeout_s)
+
+    def keep(self, values: Mapping[str, F32]) -> None:
+        """Give `values` again to pservers that recover; all trainers call it with equal ones,
+        before anyone pushes."""
+        self._kept.keep(values)
 
     def shrink(self, tables: Sequence[str], dry_run: bool) -> dict[str, Shrunk]:
         """Drop expired rows of sparse tables on every pserver."""
@@ -108,13 +108,11 @@ class ConnectedCluster:
         self._met[name] += 1
         times = self._met[name]
         asked = pb.Meet(clock=name, reached=times, awaited=times if waits else 0, note=note)
-        reply = self.clients[0].call(Method.MEET, header=pb.Header(meet=asked), timeout_s=timeout_s)
-        return list(reply.header.meet_reply.notes)
+        return list(self._kept.meet(asked, timeout_s).notes)
 
     def end_early(self) -> None:
         """Let the other trainers end, as if they had no more data."""
-        asked = pb.Meet(clock=ENDS_EARLY, reached=1)
-        self.clients[0].call(Method.MEET, header=pb.Header(meet=asked), timeout_s=self._timeout_s)
+        self._kept.meet(pb.Meet(clock=ENDS_EARLY, reached=1), self._timeout_s)
 
     def hurry(self) -> None:
         """Shorten waits for lost pservers: this process was asked to end."""
@@ -125,9 +123,6 @@ class ConnectedCluster:
         self.communicator.close()
         for client in self.clients:
             client.close()
-
-    def _client_of(self, endpoint: str) -> Client:
-        return self.clients[self.plan.endpoints.index(endpoint)]
 
     def _rows_of(self, client: Client, table: str) -> Iterator[tuple[I64, F32]]:
         cursor = 0

@@ -54,6 +54,19 @@ def compensated(g: np.ndarray, w: np.ndarray, pulled: np.ndarray) -> np.ndarray:
     return g + f4(STRENGTH) * g * g * (w - pulled)
 
 
+def test_a_push_that_is_repeated_after_a_recovery_is_not_compared_with_initial_values() -> None:
+    table, again = DenseTable(SPEC, STRENGTH), DenseTable(SPEC, STRENGTH)
+    table.read(1)
+    table.apply(gradient(1), RATE, 1, 0)
+    values, version = table.read(1)
+    frozen = table.freeze()
+    again.restore([(frozen.meta, frozen.pages())])
+
+    again.apply(gradient(2), RATE, 1, version)
+
+    np.testing.assert_allclose(again.read(1)[0], values - RATE * gradient(2), rtol=1e-6)
+
+
 # --- what is kept ----------------------------------------------------------------------------
 
 

@@ -105,7 +105,7 @@ class Tensor(_message.Message):
     def __init__(self, dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Iterable[int]] = ..., offset: _Optional[int] = ...) -> None: ...
 
 class Part(_message.Message):
-    __slots__ = ("kind", "table", "version", "position", "wire", "keys", "factor", "counts", "rate")
+    __slots__ = ("kind", "table", "version", "position", "wire", "keys", "factor", "counts", "rate", "sums")
     KIND_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -115,6 +115,7 @@ class Part(_message.Message):
     FACTOR_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
     RATE_FIELD_NUMBER: _ClassVar[int]
+    SUMS_FIELD_NUMBER: _ClassVar[int]
     kind: PartKind
     table: str
     version: int
@@ -124,7 +125,8 @@ class Part(_message.Message):
     factor: float
     counts: bool
     rate: float
-    def __init__(self, kind: _Optional[_Union[PartKind, str]] = ..., table: _Optional[str] = ..., version: _Optional[int] = ..., position: _Optional[int] = ..., wire: _Optional[_Union[DType, str]] = ..., keys: _Optional[int] = ..., factor: _Optional[float] = ..., counts: _Optional[bool] = ..., rate: _Optional[float] = ...) -> None: ...
+    sums: bool
+    def __init__(self, kind: _Optional[_Union[PartKind, str]] = ..., table: _Optional[str] = ..., version: _Optional[int] = ..., position: _Optional[int] = ..., wire: _Optional[_Union[DType, str]] = ..., keys: _Optional[int] = ..., factor: _Optional[float] = ..., counts: _Optional[bool] = ..., rate: _Optional[float] = ..., sums: _Optional[bool] = ...) -> None: ...
 
 class PushKey(_message.Message):
     __slots__ = ("incarnation", "sequence")
