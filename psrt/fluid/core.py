@@ -16,6 +16,7 @@ _LATER = {
     "LoDTensorArray": ("running", "LoDTensorArray"),
     "Scope": ("running", "FluidScope"),
     "Tensor": ("running", "LoDTensor"),
+    "from_dlpack": ("running", "from_dlpack"),
 }
 """Name → its room and its name there, loaded on first use."""
 
