@@ -18,6 +18,7 @@ saved_vars    values of vars as files
 saved_states  values of a program as one file
 whole_programs  programs with all their ops, to train on
 saved_models  models to predict with, in the form of `psrt.save_inference_model`
+predictors    predictors by the names of Fluid's inference library
 """
 
 from psrt.fluid.running import profiled
@@ -29,6 +30,15 @@ from psrt.fluid.running.lod_tensor import (
     create_lod_tensor,
     create_random_int_lodtensor,
     from_dlpack,
+)
+from psrt.fluid.running.predictors import (
+    AnalysisConfig,
+    NativeConfig,
+    PaddleBuf,
+    PaddleDType,
+    PaddlePredictor,
+    PaddleTensor,
+    create_paddle_predictor,
 )
 from psrt.fluid.running.reports import FetchHandler, PeriodicReport, TimedReport
 from psrt.fluid.running.runs import LocalRun, ReplicatedRun, Run, initialise, sequential
@@ -61,6 +71,8 @@ from psrt.fluid.running.watching import run_watched
 Tensor = LoDTensor  # its name in PaddlePaddle before sequences
 
 __all__ = ["load", "load_program_state", "save", "set_program_state"]
+__all__ += ["AnalysisConfig", "NativeConfig", "PaddleBuf", "PaddleDType", "PaddlePredictor"]
+__all__ += ["PaddleTensor", "create_paddle_predictor"]
 __all__ += ["FetchHandler", "PeriodicReport", "TimedReport", "profiled"]
 __all__ += ["Batch", "Feed", "Fetch", "FluidArray", "FluidScope", "LoDTensor", "LoDTensorArray"]
 __all__ += ["LocalRun", "bound_blas", "from_dlpack", "shared_out"]

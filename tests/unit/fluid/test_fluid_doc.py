@@ -12,7 +12,7 @@ import pytest
 import psrt.fluid as fluid
 from psrt.core.errors import PsrtError
 from psrt.core.tensors import Ragged
-from psrt.fluid import clip, core, initializer, io, nets, optimizer
+from psrt.fluid import clip, initializer, io, nets, optimizer
 from psrt.fluid.adapting import layer_table
 from psrt.fluid.layers import LAYERS, signature_of
 from psrt.fluid.names import EDGES
@@ -28,7 +28,6 @@ INSTEAD = {
     "fluid.initializer": initializer._INSTEAD,
     "fluid.clip": clip._INSTEAD,
     "fluid.io": io._INSTEAD,
-    "fluid.core": core._INSTEAD,
 }
 
 
