@@ -1,4 +1,4 @@
-"""CPU time of a trainer from the building of its network to the end of its training."""
+"""CPU time of a trainer for an example of its last epoch; if it is the first, with its start."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def used(examples: int) -> float:
 
 
 def after_epoch(epoch: Any) -> None:
-    """Write the time for an example of the first epoch; a callback of `psrt trainer`."""
-    if epoch.epoch == 1:
-        with open(os.environ[FILE], "w") as file:
-            json.dump(used(epoch.train.examples), file)
+    """Write the time for an example of this epoch; a callback of `psrt trainer`."""
+    with open(os.environ[FILE], "w") as file:
+        json.dump(used(epoch.train.examples), file)
+    begin()
