@@ -27,6 +27,7 @@ In reading order:
     startup              time until a pserver is ready
     stress               many trainers, with every sum checked
     accuracy_by_mode     test AUC in every mode
+    fluid_ctr            a network of PaddlePaddle's zoo by Fluid's API and by psrt's (a folder)
     resumed_accuracy     test AUC of a training that was stopped and resumed (a folder)
     global_shuffle       records exchanged between trainers
     torch_accuracy       test AUC of psrt.torch and of PyTorch (a folder)

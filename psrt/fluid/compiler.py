@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
 
 from psrt.config.load import cpu_num
 from psrt.core.errors import ProgramError
@@ -11,7 +10,16 @@ from psrt.core.hints import did_you_mean
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import CPUPlace
-from psrt.fluid.running import FluidScope, LocalRun, ReplicatedRun, Run, connected
+from psrt.fluid.running import (
+    AnalysisConfig,
+    FluidScope,
+    LocalRun,
+    NativeConfig,
+    PaddlePredictor,
+    ReplicatedRun,
+    Run,
+    connected,
+)
 from psrt.partition.transpiler import TrainerProgram
 
 
@@ -24,6 +32,7 @@ class CompiledProgram:
         self._threading: ExecutionStrategy | None = None
         self._shared: CompiledProgram | None = None
         self.replicas = 0
+        self.predictor: PaddlePredictor | None = None
 
     @property
     def is_dry(self) -> bool:
@@ -57,12 +66,19 @@ class CompiledProgram:
         self.replicas = share_vars_from.replicas if share_vars_from else count or cpu_num()
         return self
 
-    def with_inference_optimize(self, config: object) -> NoReturn:
-        """Raise `ProgramError`: psrt has no such engine."""
-        raise ProgramError(
-            "CompiledProgram.with_inference_optimize needs an engine that psrt does not have.",
-            hint="Predict with fluid.io.load_inference_model, or `psrt predict`.",
-        )
+    def with_inference_optimize(self, config: AnalysisConfig | NativeConfig) -> CompiledProgram:
+        """Let runs predict by the model that `config` names, on a feed of `core.PaddleTensor`s.
+
+        Errors are those of `core.create_paddle_predictor`.
+        """
+        self.predictor = PaddlePredictor(config)
+        return self
+
+    _with_inference_optimize = with_inference_optimize
+
+    @property
+    def _is_inference(self) -> bool:
+        return self.predictor is not None
 
     def run_over(self, scope: FluidScope) -> Run:
         """Return the run of this over `scope`, made on first use."""

@@ -12,20 +12,20 @@ from psrt.fluid.names import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, VarTyp
 
 _LATER = {
     "Dataset": ("dataset", "CoreDataset"),
+    "AnalysisConfig": ("running", "AnalysisConfig"),
     "LoDTensor": ("running", "LoDTensor"),
     "LoDTensorArray": ("running", "LoDTensorArray"),
+    "NativeConfig": ("running", "NativeConfig"),
+    "PaddleBuf": ("running", "PaddleBuf"),
+    "PaddleDType": ("running", "PaddleDType"),
+    "PaddlePredictor": ("running", "PaddlePredictor"),
+    "PaddleTensor": ("running", "PaddleTensor"),
     "Scope": ("running", "FluidScope"),
     "Tensor": ("running", "LoDTensor"),
+    "create_paddle_predictor": ("running", "create_paddle_predictor"),
+    "from_dlpack": ("running", "from_dlpack"),
 }
 """Name → its room and its name there, loaded on first use."""
-
-_INSTEAD = {
-    "AnalysisConfig": "Predict with fluid.io.load_inference_model, or `psrt predict`.",
-    "NativeConfig": "Predict with fluid.io.load_inference_model, or `psrt predict`.",
-    "PaddleBuf": "Predict with fluid.io.load_inference_model, or `psrt predict`.",
-    "PaddleTensor": "Predict with fluid.io.load_inference_model, or `psrt predict`.",
-    "create_paddle_predictor": "Predict with fluid.io.load_inference_model, or `psrt predict`.",
-}
 
 
 class EOFException(Exception):
@@ -90,4 +90,4 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         room, there = _LATER[name]
         return getattr(importlib.import_module(f"psrt.fluid.{room}"), there)
-    raise missing("fluid.core", name, __all__, _INSTEAD)
+    raise missing("fluid.core", name, __all__)

@@ -93,8 +93,12 @@ class FluidExecutor:
         if part is program and (is_served or not (part.graph.ops or part.origin.loaders or feed)):
             _begin(part, scope)
             return []
-        if isinstance(program, CompiledProgram) and program.is_dry:
-            return []
+        if isinstance(program, CompiledProgram):
+            if program.predictor is not None:
+                tensors: Any = feed or ()
+                return program.predictor.run(tensors)
+            if program.is_dry:
+                return []
         replicas = program.replicas if isinstance(program, CompiledProgram) else 1
         batch = next_feed(part, replicas) if feed is None else feed_of(feed, part.graph)
         names = names_of(fetch_list, part.current)

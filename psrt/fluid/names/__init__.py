@@ -11,7 +11,7 @@ flags        flags and versions that programs ask for
 """
 
 from psrt.fluid.names import flags, unique_name
-from psrt.fluid.names.dtypes import VarType, dtype_name
+from psrt.fluid.names.dtypes import VarType, dtype_name, dtype_number
 from psrt.fluid.names.edges import EDGES
 from psrt.fluid.names.flags import FLUID_VERSION, get_flags, require_version, set_flags
 from psrt.fluid.names.missing import RefusingFleet, missing, refusing, refusing_class
@@ -27,7 +27,7 @@ from psrt.fluid.names.places import (
 from psrt.fluid.names.variable import FluidParameter, Variable, unwrapped
 
 __all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "FluidParameter", "Variable", "cpu_places"]
-__all__ += ["Place", "VarType"]
+__all__ += ["Place", "VarType", "dtype_number"]
 __all__ += [
     "RefusingFleet",
     "cuda_places",

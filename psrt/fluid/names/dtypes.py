@@ -10,10 +10,6 @@ import numpy as np
 
 from psrt.core.errors import ProgramError
 
-_BY_NUMBER = {0: "bool", 2: "int32", 3: "int64", 5: "float32", 6: "float64"}
-_AS = {"int32": "int64", "int": "int64", "float": "float32", "double": "float64"}
-_KNOWN = ("float32", "float64", "int64", "bool")
-
 
 class VarType(IntEnum):
     """Types of vars and their elements, by Fluid's numbers."""
@@ -35,6 +31,22 @@ class VarType(IntEnum):
     INT8 = 21
 
 
+_NUMBERS = {
+    "bool": VarType.BOOL,
+    "int8": VarType.INT8,
+    "uint8": VarType.UINT8,
+    "int16": VarType.INT16,
+    "int32": VarType.INT32,
+    "int64": VarType.INT64,
+    "float16": VarType.FP16,
+    "float32": VarType.FP32,
+    "float64": VarType.FP64,
+}
+_BY_NUMBER = {0: "bool", 2: "int32", 3: "int64", 5: "float32", 6: "float64"}
+_AS = {"int32": "int64", "int": "int64", "float": "float32", "double": "float64"}
+_KNOWN = ("float32", "float64", "int64", "bool")
+
+
 def dtype_name(dtype: Any) -> str:
     """Return psrt's name of a dtype; int32 becomes int64. Raises `ProgramError` for others."""
     name = _name_of(dtype)
@@ -42,6 +54,14 @@ def dtype_name(dtype: Any) -> str:
     if name not in _KNOWN:
         raise ProgramError(f"dtype {dtype!r} was asked for; psrt has {', '.join(_KNOWN)}.")
     return name
+
+
+def dtype_number(dtype: Any) -> VarType:
+    """Return Fluid's number of an array's dtype; raises `ProgramError` for others."""
+    name = _name_of(dtype)
+    if name not in _NUMBERS:
+        raise ProgramError(f"dtype {name} has no number in Fluid, which has {', '.join(_NUMBERS)}.")
+    return _NUMBERS[name]
 
 
 def _name_of(dtype: Any) -> str:
@@ -53,3 +73,6 @@ def _name_of(dtype: Any) -> str:
         return str(np.dtype(dtype))
     except TypeError:
         return repr(dtype)
+
+
+__all__ = ["VarType", "dtype_name", "dtype_number"]

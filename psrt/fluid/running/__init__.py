@@ -3,6 +3,7 @@
 scope         scopes by Fluid's names: arrays by var name, and the runs over them
 lod_tensor    arrays with the lengths of their sequences
 values        feeds and fetched values in the forms of Fluid
+whole_tables  distributed tables of a program without pservers
 blas_threads  the number of BLAS threads of a program
 runs          runs of a program over a scope, by psrt's executors
 ending        failure of a script, as far as an exit handler can detect it
@@ -17,6 +18,7 @@ saved_vars    values of vars as files
 saved_states  values of a program as one file
 whole_programs  programs with all their ops, to train on
 saved_models  models to predict with, in the form of `psrt.save_inference_model`
+predictors    predictors by the names of Fluid's inference library
 """
 
 from psrt.fluid.running import profiled
@@ -27,6 +29,16 @@ from psrt.fluid.running.lod_tensor import (
     LoDTensorArray,
     create_lod_tensor,
     create_random_int_lodtensor,
+    from_dlpack,
+)
+from psrt.fluid.running.predictors import (
+    AnalysisConfig,
+    NativeConfig,
+    PaddleBuf,
+    PaddleDType,
+    PaddlePredictor,
+    PaddleTensor,
+    create_paddle_predictor,
 )
 from psrt.fluid.running.reports import FetchHandler, PeriodicReport, TimedReport
 from psrt.fluid.running.runs import LocalRun, ReplicatedRun, Run, initialise, sequential
@@ -59,9 +71,11 @@ from psrt.fluid.running.watching import run_watched
 Tensor = LoDTensor  # its name in PaddlePaddle before sequences
 
 __all__ = ["load", "load_program_state", "save", "set_program_state"]
+__all__ += ["AnalysisConfig", "NativeConfig", "PaddleBuf", "PaddleDType", "PaddlePredictor"]
+__all__ += ["PaddleTensor", "create_paddle_predictor"]
 __all__ += ["FetchHandler", "PeriodicReport", "TimedReport", "profiled"]
 __all__ += ["Batch", "Feed", "Fetch", "FluidArray", "FluidScope", "LoDTensor", "LoDTensorArray"]
-__all__ += ["LocalRun", "bound_blas", "shared_out"]
+__all__ += ["LocalRun", "bound_blas", "from_dlpack", "shared_out"]
 __all__ += ["ReplicatedRun", "Run", "Scope", "Tensor", "create_random_int_lodtensor", "tensors_of"]
 __all__ += ["chosen", "connected", "create_lod_tensor", "disconnect", "feed_of", "global_scope"]
 __all__ += ["initialise", "is_parameter", "is_persistable", "load_inference_model", "load_params"]

@@ -15,9 +15,13 @@ import numpy as np
 from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
-from psrt.fluid.names import CPUPlace
+from psrt.fluid.names import CPUPlace, VarType, dtype_number
 
 Lengths: TypeAlias = Sequence[Sequence[int]]
+
+
+class LengthsError(DataError, AssertionError):
+    """Lengths of sequences do not add up; Fluid asserts that they do."""
 
 
 class LoDTensor:
@@ -50,22 +54,36 @@ class LoDTensor:
         return [[0, *np.cumsum(level).tolist()] for level in self._lengths]
 
     def set_lod(self, lod: Lengths) -> None:
-        """Set the offsets of each level; each begins with 0."""
-        self._lengths = [np.diff(level).tolist() for level in lod]
+        """Set the offsets of each level, which begin with 0.
+
+        Raises `DataError` for offsets of lengths that do not add up.
+        """
+        if any(list(level[:1]) != [0] for level in lod):
+            raise LengthsError(f"A lod was set whose levels do not all begin with 0: {list(lod)}.")
+        self.set_recursive_sequence_lengths([np.diff(level).tolist() for level in lod])
 
     def recursive_sequence_lengths(self) -> list[list[int]]:
         """Return the lengths of each level."""
         return [list(level) for level in self._lengths]
 
     def set_recursive_sequence_lengths(self, recursive_sequence_lengths: Lengths) -> None:
-        """Set the lengths of each level."""
-        self._lengths = [list(map(int, level)) for level in recursive_sequence_lengths]
+        """Set the lengths of each level.
+
+        Raises `DataError` unless each level has as many sequences as the level above it counts, and
+        the array, once it is set, as many elements as the innermost.
+        """
+        lengths = [list(map(int, level)) for level in recursive_sequence_lengths]
+        if not _add_up(lengths, len(self._array) if self else None):
+            elements = f"of {len(self._array)} elements " if self else ""
+            raise LengthsError(
+                f"A LoDTensor {elements}was given the lengths {lengths}, which do not add up.",
+                hint="The lengths of each level add up to the number of sequences in the next one.",
+            )
+        self._lengths = lengths
 
     def has_valid_recursive_sequence_lengths(self) -> bool:
         """Return whether each level has as many sequences as the level above it counts."""
-        counts = [len(level) for level in self._lengths[1:]] + [len(self._array)]
-        sums = [sum(level) for level in self._lengths]
-        return sums == (counts if self._lengths else [])
+        return _add_up(self._lengths, len(self._array) if self else None)
 
     def ragged(self) -> Ragged:
         """Return the elements with the innermost lengths, one an example without any.
@@ -75,7 +93,7 @@ class LoDTensor:
         array = self._array
         lengths = self._lengths[-1] if self._lengths else [1] * len(array)
         if sum(lengths) != len(array):
-            raise DataError(
+            raise LengthsError(
                 f"A LoDTensor of {len(array)} elements has sequences of {sum(lengths)} in all."
             )
         return Ragged(array, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
@@ -97,6 +115,12 @@ class LoDTensor:
     def _place(self) -> CPUPlace:
         return CPUPlace()
 
+    def _dtype(self) -> VarType:
+        return dtype_number(self._array.dtype)
+
+    def _to_dlpack(self) -> Any:
+        return self._array.__dlpack__()
+
     def _get_dims(self) -> list[int]:
         return self.shape()
 
@@ -108,6 +132,33 @@ class LoDTensor:
         if self._held is None:
             raise DataError("A LoDTensor was read before it was set.", hint="Call set(array).")
         return self._held
+
+
+def _add_up(lengths: list[list[int]], elements: int | None) -> bool:
+    """True if each level counts the sequences of the next, and the innermost all `elements`."""
+    if any(length < 0 for level in lengths for length in level):
+        return False
+    ends = [] if elements is None or not lengths else [elements]
+    counts = [len(level) for level in lengths[1:]] + ends
+    return all(sum(level) == count for level, count in zip(lengths, counts, strict=False))
+
+
+def from_dlpack(dltensor: Any) -> LoDTensor:
+    """Return a tensor over the memory of a DLPack capsule, which is used once."""
+    return LoDTensor(np.from_dlpack(_Exported(dltensor)))
+
+
+class _Exported:
+    """A capsule in the form that numpy imports."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # a CPU, the first
 
 
 class LoDTensorArray(list[LoDTensor]):
@@ -127,14 +178,14 @@ def create_lod_tensor(data: Any, recursive_seq_lens: Lengths, place: Any = None)
         rows = [np.asarray(part).reshape(len(part), -1) for part in data]
         given = [len(part) for part in rows]
         if list(recursive_seq_lens[-1]) != given:
-            raise DataError(
+            raise LengthsError(
                 f"create_lod_tensor was given sequences of {given} elements and the lengths "
                 f"{list(recursive_seq_lens[-1])}."
             )
         data = np.concatenate(rows)
     made = LoDTensor(data, recursive_seq_lens)
     if not made.has_valid_recursive_sequence_lengths():
-        raise DataError(
+        raise LengthsError(
             f"create_lod_tensor was given {len(made)} elements, which the lengths "
             f"{recursive_seq_lens} do not divide.",
             hint="The lengths of each level add up to the number of sequences in the next one.",
@@ -152,4 +203,5 @@ def create_random_int_lodtensor(
     return create_lod_tensor(data, recursive_seq_lens, place)
 
 
-__all__ = ["LoDTensor", "LoDTensorArray", "create_lod_tensor", "create_random_int_lodtensor"]
+__all__ = ["LengthsError", "LoDTensor", "LoDTensorArray", "create_lod_tensor"]
+__all__ += ["create_random_int_lodtensor", "from_dlpack"]

@@ -21,6 +21,7 @@ from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.running.scope import FluidScope
 from psrt.fluid.running.values import Batch, OnStep
+from psrt.fluid.running.whole_tables import is_holdable, whole_graph
 from psrt.graph.program import ROLES, Parameter, Role
 from psrt.graph.program import Program as Graph
 
@@ -84,7 +85,7 @@ class LocalRun:
     def _made(self, keep: frozenset[str]) -> Any:
         wanted = sorted(keep) if _rewrites(self.build) else ()
         return Executor(
-            self.program.graph,
+            whole_graph(self.program, self.scope),
             self.scope,
             source=rows_of(self.program),
             build_strategy=self.build,
@@ -126,7 +127,7 @@ class ReplicatedRun(LocalRun):
     def _made(self, keep: frozenset[str]) -> Any:
         shared = None if self._shared is None else self._shared.executor()
         made = ParallelExecutor(
-            self.program.graph,
+            whole_graph(self.program, self.scope),
             self.scope,
             self._replicas,
             self.build,
@@ -151,12 +152,13 @@ def sequential(program: FluidProgram, scope: FluidScope) -> Run:
 def initialise(startup: FluidProgram, scope: FluidScope) -> None:
     """Fill `scope` with the initial values of every program in `startup`; resets state.
 
-    Tables of a trainer of a cluster are left out: their rows are on pservers.
+    Tables of a trainer of a cluster, and those too large for one, are left out: their rows are on
+    pservers.
     """
     for program in startup.initialises:
         for name, parameter in program.graph.parameters.items():
             on_pservers = program.job is not None and parameter.sparse
-            if not parameter.distributed and not on_pservers:
+            if not on_pservers and is_holdable(parameter):
                 scope[name] = _first_values(program, parameter)
         scope.reset_state(program.graph)
         _forget(scope, program.graph)
@@ -200,7 +202,7 @@ def _check_started(program: FluidProgram, scope: FluidScope) -> None:
     graph = program.graph
     away = rows_of(program) is not None
     needed = [
-        p.name for p in graph.parameters.values() if not (p.distributed or (away and p.sparse))
+        p.name for p in graph.parameters.values() if is_holdable(p) and not (away and p.sparse)
     ]
     needed += [var.name for var in graph.vars.values() if var.kind == "state"]
     missing = [name for name in needed if name not in scope]

@@ -19,6 +19,7 @@ from psrt.fluid.running import paddle_files
 from psrt.fluid.running.scope import global_scope
 from psrt.fluid.running.values import Fetch, names_of
 from psrt.fluid.running.whole_programs import is_whole, load_whole, save_whole
+from psrt.fluid.running.whole_tables import whole_graph
 from psrt.trainer.models import MANIFEST, RowPages, inference
 
 MODEL_FILE = "__model__"
@@ -53,7 +54,8 @@ def save_inference_model(
         save_whole(file, program, executor, params_filename)
         return []
     with beside_other_files(directory) as place:
-        inference.save_inference_model(place, feeds, fetches, program.graph, global_scope(), tables)
+        graph = whole_graph(program, global_scope())
+        inference.save_inference_model(place, feeds, fetches, graph, global_scope(), tables)
         _write_paddles(place / (model_filename or MODEL_FILE), params_filename)
     return fetches
 

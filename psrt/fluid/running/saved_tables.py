@@ -16,14 +16,16 @@ from psrt.core.errors import DataError, ProgramError
 from psrt.executor.memory import initial_values
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.running.scope import global_scope
+from psrt.fluid.running.whole_tables import is_held
 from psrt.trainer.models import MANIFEST, save_parameters
 from psrt.trainer.models import load as load_model
 
 
 def distributed(program: FluidProgram, names: Iterable[str]) -> list[str]:
-    """The distributed tables among the vars `names`."""
-    records = program.graph.parameters
-    return [name for name in names if name in records and records[name].distributed]
+    """The distributed tables among the vars `names` that the global scope does not hold."""
+    records, scope = program.graph.parameters, global_scope()
+    tables = [name for name in names if name in records and records[name].distributed]
+    return [name for name in tables if not is_held(program, name, scope)]
 
 
 def save(
@@ -87,5 +89,5 @@ def load(program: FluidProgram, names: Sequence[str], directory: Path) -> None:
         elif not record.distributed:
             ids = np.arange(record.shape[0], dtype=np.int64)
             scope[name] = model.pull_rows({name: ids})[name]
-    if distributed(program, names):
+    if any(name in records and records[name].distributed for name in names):
         program.rows_from = model

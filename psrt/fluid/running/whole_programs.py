@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from psrt.core.errors import DataError, ProgramError
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.running.saved_vars import load_persistables, save_persistables
 
@@ -30,7 +31,13 @@ def is_whole(path: Path) -> bool:
 
 
 def load_whole(path: Path, executor: Any, params_filename: str | None) -> FluidProgram:
-    """Return the program of a file; its vars go into the global scope."""
-    program = FluidProgram.parse_from_string(path.read_bytes())
+    """Return the program of a file; its vars go into the global scope.
+
+    Raises `DataError` for a file that is damaged.
+    """
+    try:
+        program = FluidProgram.parse_from_string(path.read_bytes())
+    except ProgramError as error:
+        raise DataError(f"{path} is no program that was saved whole: {error.message}") from error
     load_persistables(executor, path.parent, program, params_filename)
     return program

@@ -10,7 +10,7 @@ from psrt.graph.ops import ANY, ROWS
 from psrt.graph.param import Param
 from psrt.graph.program import Var
 
-DTYPES = ("float32", "int64")
+DTYPES = ("float32", "float64", "int64")
 
 
 def data(
@@ -19,9 +19,10 @@ def data(
     """Declare one input, which is also one slot of a data file, in the order of declaration.
 
     `shape` is the shape of one example, without the batch; the var is (rows, *shape) of `dtype`
-    float32 or int64. A size of -1 may differ from batch to batch; such an input is fed, not read
-    from data files. A ragged input has any number of elements per example and is fed as
-    `psrt.Ragged`; its var has shape (n,) for scalars (`shape` () or (1,)), else (n, *shape).
+    float32, float64 or int64; data files have float32. A size of -1 may differ from batch to batch;
+    such an input is fed, not read from data files. A ragged input has any number of elements per
+    example and is fed as `psrt.Ragged`; its var has shape (n,) for scalars (`shape` () or (1,)),
+    else (n, *shape).
     """
     layer = Layer("data", name)
     if dtype not in DTYPES:

@@ -72,7 +72,9 @@ def test_a_lod_tensor_has_levels_which_may_be_set() -> None:
     assert tensor.shape() == [6, 2]
     assert tensor.has_valid_recursive_sequence_lengths()
     assert tensor.lod() == [[0, 2, 3], [0, 3, 4, 6]]
-    tensor.set_lod([[0, 2]])
+    tensor.set_lod([[0, 2, 6]])
+    assert tensor.recursive_sequence_lengths() == [[2, 4]]
+    tensor.set(np.zeros((7, 2)), fluid.CPUPlace())
     assert not tensor.has_valid_recursive_sequence_lengths()
     with pytest.raises(DataError, match="read before it was set"):
         np.array(fluid.LoDTensor())

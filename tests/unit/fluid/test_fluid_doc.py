@@ -12,7 +12,7 @@ import pytest
 import psrt.fluid as fluid
 from psrt.core.errors import PsrtError
 from psrt.core.tensors import Ragged
-from psrt.fluid import clip, core, initializer, io, nets, optimizer
+from psrt.fluid import clip, initializer, io, nets, optimizer
 from psrt.fluid.adapting import layer_table
 from psrt.fluid.layers import LAYERS, signature_of
 from psrt.fluid.names import EDGES
@@ -28,7 +28,6 @@ INSTEAD = {
     "fluid.initializer": initializer._INSTEAD,
     "fluid.clip": clip._INSTEAD,
     "fluid.io": io._INSTEAD,
-    "fluid.core": core._INSTEAD,
 }
 
 
@@ -279,6 +278,17 @@ def steps_look_up_nothing() -> None:
         rnn.output(fluid.layers.embedding(rnn.step_input(words), [9, 2]))
 
 
+def a_table_without_pservers_is_here() -> None:
+    ids = fluid.layers.data("ids", [1], dtype="int64")
+    fluid.layers.embedding(ids, [9, 2], is_distributed=True, param_attr="small")
+    fluid.layers.embedding(ids, [1 << 40, 2], is_distributed=True, param_attr="any")
+
+    fluid.Executor().run(fluid.default_startup_program())
+
+    found = [fluid.global_scope().find_var(name) is not None for name in ("small", "any")]
+    assert found == [True, False]
+
+
 DIFFERENCES: dict[str, Callable[[], None]] = {
     "seed 0 draws": runs_repeat,
     "temporary vars": names_end_in_out,
@@ -293,6 +303,7 @@ DIFFERENCES: dict[str, Callable[[], None]] = {
     "a batch must": shares_may_be_empty,
     "`use_cuda=True`": cuda_beside_another_executor_is_taken,
     "`train_from_dataset`": thread_is_not_read,
+    "a table with `is_distributed`": a_table_without_pservers_is_here,
     "a pserver's startup": startup_of_a_pserver_does_nothing,
     "a trainer that ends": ending_completes,
 }

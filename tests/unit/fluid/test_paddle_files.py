@@ -131,6 +131,9 @@ def test_files_that_are_damaged_or_of_other_programs_are_refused(model: Path) ->
     with pytest.raises(DataError, match="has 0 vars, where 13 were"):
         fluid.io.load_inference_model(str(model), exe)
     program.write_bytes(b"psrt-program 1")
+    with pytest.raises(DataError, match="no program that was saved whole: Line 1"):
+        fluid.io.load_inference_model(str(model), exe)
+    program.write_bytes(b"quux")
     with pytest.raises(DataError, match="no program of Fluid"):
         fluid.io.load_inference_model(str(model), exe)
     program.write_bytes(serialize([FileVar("x", (-1, 2))], [FileOp("roi_pool", {}, {})]))

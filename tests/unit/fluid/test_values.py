@@ -491,3 +491,24 @@ def test_dynamic_graphs_can_be_imported_and_are_refused_when_they_are_used() -> 
 
     with pytest.raises(ConfigError, match=r"fluid\.dygraph\.DataParallel needs graphs"):
         parallel.DataParallel(None)
+
+
+def test_double_precision_is_fed_and_computed_as_such() -> None:
+    x = fluid.layers.data("x", [3], dtype="double")
+    (read,) = fluid.layers.py_reader(4, [(-1, 2)], ["float64"], [0])._vars
+    hidden = fluid.layers.fc(x, 1, bias_attr=False)
+    loss = fluid.layers.mean(fluid.layers.square(hidden))
+    fluid.optimizer.SGD(0.5).minimize(loss)
+    exe, fed = fluid.Executor(), np.random.default_rng(1).normal(size=(5, 3))
+    exe.run(fluid.default_startup_program())
+    weight = fluid.global_scope().find_var("fc_0.w_0").get_tensor()
+    before = np.array(weight)
+    batch = {"x": fed, read.name: np.zeros((5, 2))}
+
+    squares, value = exe.run(feed=batch, fetch_list=[x * x, loss])
+
+    np.testing.assert_array_equal(squares, fed * fed)
+    assert (read.dtype, squares.dtype, value.dtype) == ("float64", "float64", "float64")
+    out = fed @ before
+    np.testing.assert_allclose(value[0], (out**2).mean(), rtol=1e-12)
+    np.testing.assert_allclose(weight, before - 0.5 * 2 / 5 * fed.T @ out, rtol=1e-5)

@@ -37,13 +37,9 @@ def reshape_strided(values: Array, shape: Shape) -> Array:
 
 def flat_rows(values: Array) -> tuple[Array, int]:
     """The memory (m,) of the rows of `values` (n, d), and their stride in elements."""
-    rows, width = values.shape
     if not are_strided(values):
-        return np.ascontiguousarray(values).reshape(-1), width
-    stride = values.strides[0] // values.itemsize
-    size = (rows - 1) * stride + width
-    flat: Array = np.lib.stride_tricks.as_strided(values, (size,), (values.itemsize,))
-    return flat, stride
+        return np.ascontiguousarray(values).reshape(-1), values.shape[1]
+    return _memory(values, values.shape[1])
 
 
 def flat_groups(values: Array, width: int) -> tuple[Array, int, int]:
@@ -52,5 +48,14 @@ def flat_groups(values: Array, width: int) -> tuple[Array, int, int]:
         flat = np.ascontiguousarray(values).reshape(-1)
         return flat, max(1, flat.size // width), flat.size
     size = math.prod(values.shape[1:])
-    flat, apart = flat_rows(reshape_strided(values, (len(values), size)))
+    flat, apart = _memory(values, size)
     return flat, size // width, apart
+
+
+def _memory(values: Array, size: int) -> tuple[Array, int]:
+    """The memory (m,) of `values` that `are_strided`, `size` elements each, and their stride."""
+    stride = values.strides[0] // values.itemsize
+    length = (len(values) - 1) * stride + size
+    # as_strided takes as long as the kernel of a small lookup: one call, not two
+    flat: Array = np.lib.stride_tricks.as_strided(values, (length,), (values.itemsize,))
+    return flat, stride
