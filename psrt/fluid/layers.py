@@ -18,6 +18,7 @@ from psrt.fluid.adapting import (
     SIGNATURES,
     Layer,
     adapted,
+    arrays,
     bare,
     branches,
     composed,
@@ -28,6 +29,7 @@ from psrt.fluid.adapting import (
     signature_like,
     signatures,
     tensors,
+    whiles,
     written_layers,
 )
 from psrt.fluid.names import missing
@@ -44,6 +46,8 @@ def _layers() -> dict[str, Layer]:
         tensors,
         branches,
         loops,
+        whiles,
+        arrays,
         composed,
         constants,
         readers,

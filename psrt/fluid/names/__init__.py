@@ -24,7 +24,7 @@ from psrt.fluid.names.places import (
     cuda_places,
     no_cuda,
 )
-from psrt.fluid.names.variable import FluidParameter, Variable, unwrapped
+from psrt.fluid.names.variable import FluidParameter, Variable, shown_shape, unwrapped
 
 __all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "FluidParameter", "Variable", "cpu_places"]
 __all__ += ["Place", "VarType"]
@@ -37,6 +37,7 @@ __all__ += [
     "no_cuda",
     "refusing",
     "refusing_class",
+    "shown_shape",
     "unique_name",
     "unwrapped",
 ]

@@ -279,12 +279,35 @@ def steps_look_up_nothing() -> None:
         rnn.output(fluid.layers.embedding(rnn.step_input(words), [9, 2]))
 
 
+def arrays_are_one_value() -> None:
+    zero = fluid.layers.zeros([1], "int64")
+    rows = fluid.layers.array_write(fluid.layers.data("x", [3]), zero)
+    (found,) = run(rows, x=np.ones((2, 3), "f4"))
+
+    assert found.shape == (2, 1, 3)
+    with pytest.raises(PsrtError, match="has other elements"):
+        fluid.layers.array_write(zero, zero, rows)
+
+
+def a_block_leaves_nothing_else() -> None:
+    i, n = fluid.layers.zeros([1], "int64"), fluid.layers.ones([1], "int64")
+    going = fluid.layers.less_than(i, n)
+    with fluid.layers.While(going).block():
+        inside = fluid.layers.increment(i, in_place=False)
+        fluid.layers.less_than(inside, n, cond=going)
+
+    with pytest.raises(PsrtError, match="leave behind"):
+        fluid.layers.increment(inside)
+
+
 DIFFERENCES: dict[str, Callable[[], None]] = {
     "seed 0 draws": runs_repeat,
     "temporary vars": names_end_in_out,
     "accuracy is": metrics_are_float64,
     "a branch is": branches_are_all_computed,
     "`DynamicRNN` and": steps_look_up_nothing,
+    "an array of tensors": arrays_are_one_value,
+    "a var of the block": a_block_leaves_nothing_else,
     "schedules of": schedules_are_values,
     "optimizer state": optimizer_state_is_not_saved,
     "fetching lists": lists_are_ragged,
