@@ -97,6 +97,9 @@ class FluidProgram:
     def variable(self, name: str) -> Variable:
         """Return the var of this name; raises `ProgramError` naming the nearest."""
         if name not in self.graph.vars and name not in self.tensors:
+            for var in self._filled():
+                if var.name == name:
+                    return var
             hint = did_you_mean(name, self.graph.vars)
             raise ProgramError(f"The program has no var {name}.", hint=hint)
         if name not in self._variables:
@@ -122,8 +125,14 @@ class FluidProgram:
         return self._variables.setdefault(name, Variable(self, name))
 
     def list_vars(self) -> Iterator[Variable]:
-        """Iterate over all vars."""
-        return (self.variable(name) for name in list(self.graph.vars))
+        """Iterate over all vars; those of a startup program are the vars that it fills."""
+        yield from [self.variable(name) for name in self.graph.vars]
+        yield from self._filled()
+
+    def _filled(self) -> Iterator[Variable]:
+        for part in self.initialises:
+            vars = part.graph.vars.values()
+            yield from [part.variable(v.name) for v in vars if v.kind in ("parameter", "state")]
 
     def all_parameters(self) -> list[Variable]:
         """Return the parameters in order of declaration."""

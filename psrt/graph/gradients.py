@@ -115,6 +115,8 @@ RULES: dict[str, GradientRule] = {
     "lstm": GradientRule("input weight bias h_0 c_0", "input weight bias h_0 c_0 out gates"),
     "gru": GradientRule("input weight bias h_0", "input weight bias h_0 out gates"),
     "recurrence": GradientRule("x", "x out"),  # by the backward of the step, last element first
+    # d (marginal − onehot(label)), and so for pairs of tags
+    "linear_chain_crf": GradientRule("input transition", "input transition label alpha"),
     "while_loop": GradientRule("x", "x"),  # by the backward of the turns, last one first
     "array_write": GradientRule("array x", "array x i condition"),  # d without element i, d there
     "array_read": GradientRule("array", "array i"),  # d at element i, else 0

@@ -52,6 +52,8 @@ class Planner:
         self._places = Places(program, one_copy, prepared.memory.places)
         self._build, self._threads = build, threads
         self._parts = len(replicas) if one_copy and not build.enable_sequential_execution else 1
+        rates = program.computed_rates().values()
+        self._rates = self._places.of((rate.var for rate in rates), replica=0)
         self._sums = GradientSums(program, replicas, self._places)
         self._graphs: dict[Key, SsaGraph] = {}
         self.sink = sink
@@ -104,7 +106,7 @@ class Planner:
         updates = self._updates(roles)
         is_early = self._one_copy and len(self._replicas) > 1 and bool(ends)
         if is_early:
-            known = frozenset(_distinct_ids_of(table.name) for table in zero_copy)
+            known = self._rates | {_distinct_ids_of(table.name) for table in zero_copy}
             for each in updates:
                 yield from each.begin_early(known)
         yield from self._pass("backward", active, ends)

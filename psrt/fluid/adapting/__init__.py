@@ -12,6 +12,7 @@ branches        `cond`, `Switch` and their like: all are computed, one is taken
 loops           `DynamicRNN` and `StaticRNN`
 whiles          `While` and `while_loop`
 arrays          arrays of tensors
+tagging         chains of tags
 composed        layers made of others
 readers         `py_reader` and what goes with it
 learning_rates  schedules of the learning rate by Fluid's names
@@ -25,6 +26,7 @@ from psrt.fluid.adapting import (
     learning_rates,
     loops,
     readers,
+    tagging,
     tensors,
     whiles,
     written_layers,
@@ -57,6 +59,7 @@ __all__ += [
     "readers",
     "signature_like",
     "signatures",
+    "tagging",
     "tensors",
     "whiles",
     "written_layers",

@@ -29,8 +29,8 @@ EDGES = {
         beam_search_decode lod_rank_table max_sequence_len reorder_lod_tensor_by_rank
         BasicDecoder BeamSearchDecoder dynamic_decode ParallelDo
     """,
-    "speech and tagging": """
-        warpctc ctc_greedy_decoder edit_distance linear_chain_crf crf_decoding chunk_eval row_conv
+    "speech, and chunks of tags": """
+        warpctc ctc_greedy_decoder edit_distance chunk_eval row_conv
         ChunkEvaluator EditDistance
     """,
     "`contrib` and tools around training": """

@@ -7,8 +7,8 @@ float32 (a float64 var gives float64), ids and classes int64. A docstring that n
 shape and dtype of `x`, which may be ragged.
 
 By family: inputs · dense · elementwise · comparisons · lookups · interactions · losses · ranking ·
-sampling · metrics · math · norms · reductions · shapes · sequence · repeating · images ·
-random · values · operators (of vars: `a + b`).
+sampling · metrics · math · norms · reductions · shapes · sequence · repeating · tagging ·
+images · random · values · operators (of vars: `a + b`).
 """
 
 from typing import TYPE_CHECKING
@@ -160,6 +160,7 @@ from psrt.graph.layers.shapes import (
     unsqueeze,
     unstack,
 )
+from psrt.graph.layers.tagging import crf_decoding, linear_chain_crf
 from psrt.graph.layers.values import (
     assign,
     cast,
@@ -200,7 +201,7 @@ __all__ += ["logical_not", "logical_or", "logical_xor", "not_equal", "sequence_c
 __all__ += ["sequence_enumerate", "sequence_expand_as", "sequence_regroup", "sequence_reshape"]
 __all__ += ["sequence_rows"]
 __all__ += ["Loop", "array_length", "array_read", "array_write", "create_array", "undefined"]
-__all__ += ["while_loop"]
+__all__ += ["crf_decoding", "linear_chain_crf", "while_loop"]
 __all__ += ["Recurrence", "gaussian_random", "uniform_random", "where"]
 
 arithmetic.OPERATORS.update(OPERATORS)

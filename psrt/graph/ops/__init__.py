@@ -2,7 +2,8 @@
 
 First table (the type of an op, inference of shapes) and slots; then by family: values · dense ·
 elementwise · lookups · interactions · losses · ranking · sampling · metrics · math ·
-norms · reductions · shapes · sequence · repeating · images · random · clip_and_decay · updates.
+norms · reductions · shapes · sequence · repeating · tagging · images · random ·
+clip_and_decay · updates.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from psrt.graph.ops import (  # noqa: F401 (each fills the table)
     sampling,
     sequence,
     shapes,
+    tagging,
     updates,
     values,
 )

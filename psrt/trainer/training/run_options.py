@@ -13,6 +13,7 @@ from psrt.executor.program import Executor, Feed
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
 from psrt.graph.program import Program, Role, Var
 from psrt.trainer.training.numerics import CONTINUE, Numerics
+from psrt.trainer.training.rates import ComputedRates
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +39,7 @@ class RunOptions:
     ) -> Executor | ParallelExecutor:
         """Make the executor of a run; the caller closes a parallel one."""
         build = dataclasses.replace(self.build or BuildStrategy(), async_mode=False)
+        keep = [*self.keep, *ComputedRates(program).vars]
         if self.numerics.skips:  # no update before every gradient was checked
             build = dataclasses.replace(build, enable_backward_optimizer_op_deps=True)
         if self.replicas == 1 and self.execution is None:
@@ -46,7 +48,7 @@ class RunOptions:
                 scope,
                 sink=sink,
                 build_strategy=build,
-                keep=self.keep,
+                keep=keep,
                 first_example=self.first_example,
                 checks=self.numerics.checks,
             )
@@ -57,7 +59,7 @@ class RunOptions:
             build,
             self.execution,
             sink=sink,
-            keep=self.keep,
+            keep=keep,
             first_example=self.first_example,
             checks=self.numerics.checks,
         )

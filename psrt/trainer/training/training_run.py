@@ -38,6 +38,7 @@ from psrt.graph.program import Program, Role
 from psrt.trainer.inputs import PreparedBatch, bind, with_counts
 from psrt.trainer.observing import SpanRecorders
 from psrt.trainer.training.local_parameters import LocalDenseParameters, fill_untrained, updated_by
+from psrt.trainer.training.rates import ComputedRates
 from psrt.trainer.training.run_options import RunOptions, computed
 
 WITH_UPDATES: tuple[Role, ...] = ("forward", "backward", "optimize")
@@ -64,6 +65,7 @@ class TrainingRun:
         self._updated_here = updated_by(program) if options.updates_here else frozenset[str]()
         leaves = any(p.name not in self._updated_here for p in program.trained())
         self.executor = options.executor(program, scope, self if leaves else None)
+        self._rates = ComputedRates(program)
         self._communicator: Communicator | None = None
         self._gradients: Gradients = {}
         self._held: Gradients | None = None
@@ -206,6 +208,8 @@ class TrainingRun:
         """Pass a final gradient of the running step on; see `GradSink.offer`."""
         if self.options.numerics.skips:
             return  # `push` has all of them, once the whole step is known to count
+        if self._rates.vars:
+            return  # `push` has all of them, once the rates of the step are known
         self.communicator.offer(name, self._counted(name, gradient))
 
     @traced("sink")
@@ -245,11 +249,14 @@ class TrainingRun:
         self, batch: PreparedBatch, fetch: Sequence[str], rows: Mapping[str, F32], merged: bool
     ) -> list[Any]:
         self._batch = batch
-        bound = bind(batch, rows)
-        return self.options.numerics.guarded(
-            lambda: computed(self.executor, batch.feed, fetch, bound, self._roles, merged),
+        bound, whole = bind(batch, rows), [*fetch, *self._rates.vars]
+        found = self.options.numerics.guarded(
+            lambda: computed(self.executor, batch.feed, whole, bound, self._roles, merged),
             lambda: first_not_finite(self.program, self.scope, batch.feed, bound),
         )
+        if self._rates.vars and found:
+            self.communicator.use_rates(self._rates.of(found[len(fetch) :]))
+        return found[: len(fetch)]
 
     def _exchange(self, gradients: Gradients) -> Mapping[str, F32]:
         """Push gradients, write the parameters that came back, return the rows that did."""

@@ -169,6 +169,20 @@ def schedules_are_values() -> None:
     assert not isinstance(fluid.layers.noam_decay(8, 4), fluid.Variable)
 
 
+def rates_are_the_trainers() -> None:
+    rate = fluid.layers.exp(fluid.layers.fill_constant([1], "float32", -3.0))
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [3]), 2))
+    fluid.optimizer.SGD(rate).minimize(loss)
+    transpiler = fluid.DistributeTranspiler()
+    transpiler.transpile(0, pservers="127.0.0.1:6170", trainers=1)
+
+    job = transpiler.get_trainer_program().job
+    assert rate.var.name in {name for op in job.program.ops for name in op.writes()}
+    assert {spec.learning_rate.var for spec in job.plan.specs_for("127.0.0.1:6170")} == {
+        rate.var.name
+    }
+
+
 def optimizer_state_is_not_saved() -> None:
     loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [3]), 2))
     fluid.optimizer.Adam(0.1).minimize(loss)
@@ -308,6 +322,7 @@ DIFFERENCES: dict[str, Callable[[], None]] = {
     "`DynamicRNN` and": steps_look_up_nothing,
     "an array of tensors": arrays_are_one_value,
     "a var of the block": a_block_leaves_nothing_else,
+    "pservers run the ops": rates_are_the_trainers,
     "schedules of": schedules_are_values,
     "optimizer state": optimizer_state_is_not_saved,
     "fetching lists": lists_are_ragged,
