@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import psrt.fluid as fluid
 from psrt.core.errors import ProgramError
+from tests.support.live_pservers import free_port
 
 layers = fluid.layers
 RNG = np.random.default_rng(5)
@@ -71,7 +73,8 @@ def test_arrays_are_summed_by_loops_in_loops_and_gradients_follow() -> None:
     assert length.tolist() == [4]
 
 
-def test_training_goes_through_the_turns_of_a_loop() -> None:
+def network() -> Any:
+    """A loss behind three turns of one layer, for which an optimizer is to be chosen."""
     x, y = layers.data("x", [4]), layers.data("y", [1])
     i, n = counted(0), counted(3)
     hidden = layers.fc(x, 8, act="tanh")
@@ -80,16 +83,56 @@ def test_training_goes_through_the_turns_of_a_loop() -> None:
         layers.assign(hidden + layers.fc(hidden, 8, act="tanh", param_attr="turn"), hidden)
         layers.increment(i)
         layers.less_than(i, n, cond=going)
-    loss = layers.mean(layers.square_error_cost(layers.fc(hidden, 1), y))
+    return layers.mean(layers.square_error_cost(layers.fc(hidden, 1), y))
+
+
+FEED = {"x": X, "y": X.sum(1, keepdims=True)}
+
+
+def test_training_goes_through_the_turns_of_a_loop() -> None:
+    loss = network()
     fluid.optimizer.Adam(0.02).minimize(loss)
     exe = started()
     before = array("turn")
 
-    feed = {"x": X, "y": X.sum(1, keepdims=True)}
-    losses = [exe.run(feed=feed, fetch_list=[loss])[0].item() for _ in range(60)]
+    losses = [exe.run(feed=FEED, fetch_list=[loss])[0].item() for _ in range(60)]
 
     assert losses[-1] < losses[0] / 20
     assert np.abs(array("turn") - before).min() > 0
+
+
+def losses_of(place: str) -> list[float]:
+    with (
+        fluid.program_guard(fluid.Program(), fluid.Program()),
+        fluid.scope_guard(fluid.Scope()),
+        fluid.unique_name.guard(),
+    ):
+        loss = network()
+        fluid.optimizer.SGD(0.02).minimize(loss)
+        exe, program, pserver = started(), fluid.default_main_program(), threading.Thread()
+        if place == "replicas":
+            build = fluid.BuildStrategy()
+            build.memory_optimize = build.fuse_all_optimizer_ops = True
+            program = fluid.CompiledProgram(program).with_data_parallel(
+                loss.name, build_strategy=build, places=fluid.cpu_places(2)
+            )
+        if place == "pserver":
+            endpoint, transpiler = f"127.0.0.1:{free_port()}", fluid.DistributeTranspiler()
+            transpiler.transpile(0, pservers=endpoint, trainers=1)
+            part = transpiler.get_pserver_program(endpoint)
+            pserver = threading.Thread(target=fluid.Executor().run, args=(part,))
+            pserver.start()
+        found = [float(exe.run(program, feed=FEED, fetch_list=[loss])[0]) for _ in range(4)]
+        exe.close()
+        if pserver.ident is not None:
+            pserver.join(timeout=60)
+        assert not pserver.is_alive()
+        return found
+
+
+@pytest.mark.parametrize("place", ["replicas", "pserver"])
+def test_a_loop_is_trained_everywhere_alike(place: str) -> None:
+    np.testing.assert_allclose(losses_of(place), losses_of("here"), rtol=1e-5)
 
 
 def test_an_array_that_begins_in_a_loop_is_there_after_it() -> None:
