@@ -73,6 +73,12 @@ class Declaration:
         return {name: last[name] for name in names}
 
 
+def computed_rates(program: Program) -> dict[str, ComputedRate]:
+    """Return learning rates that vars of a program hold, by parameter."""
+    rates = {p.name: p.learning_rate for p in program.trained()}
+    return {name: rate for name, rate in rates.items() if isinstance(rate, ComputedRate)}
+
+
 def _with_effect(regularizer: Regularizer | None) -> Regularizer | None:
     return regularizer if regularizer is not None and regularizer.coeff else None
 
@@ -110,4 +116,4 @@ def declare(
         raise ConfigError(f"{user_line()}: {error.message}", hint=error.hint) from error
 
 
-__all__ = ["Declaration", "GradientOptions", "declare"]
+__all__ = ["Declaration", "GradientOptions", "computed_rates", "declare"]

@@ -20,7 +20,6 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_t
 from psrt.core.errors import ProgramError, PsrtError
 from psrt.core.specs import (
     DEFAULT_OPTIONS,
-    ComputedRate,
     Initializer,
     LearningRate,
     Optimizer,
@@ -136,11 +135,6 @@ class Program:
     def trained(self) -> list[Parameter]:
         """Return parameters that an update op trains, in order of declaration."""
         return [p for p in self.parameters.values() if p.optimizer is not None]
-
-    def computed_rates(self) -> dict[str, ComputedRate]:
-        """Return learning rates that vars of the program hold, by parameter."""
-        rates = {p.name: p.learning_rate for p in self.trained()}
-        return {name: rate for name, rate in rates.items() if isinstance(rate, ComputedRate)}
 
     def gradients(self) -> dict[str, str]:
         """Return the last gradient of each parameter, which an update reads or a trainer pushes.

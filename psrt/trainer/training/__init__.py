@@ -6,7 +6,6 @@ cluster           one trainer's side of the cluster: plan, clients, communicator
 local_parameters  parameters that a trainer trains itself: Geo, and without pservers
 process           identity, BLAS threads, memory and kernels of a trainer's process
 numerics          steps whose loss is not finite: the setting on_nan
-rates             learning rates that the program computes
 run_options       replicas, passes, and the place of updates
 training_run      the training step, and everything it passes through
 single_trainer    training without pservers

@@ -6,14 +6,38 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from psrt.communicator.base import Communicator
 from psrt.executor.memory import RowBatch, Scope
 from psrt.executor.parallel import ParallelExecutor
 from psrt.executor.ports import GradSink
 from psrt.executor.program import Executor, Feed
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
+from psrt.graph.declaration import computed_rates
 from psrt.graph.program import Program, Role, Var
 from psrt.trainer.training.numerics import CONTINUE, Numerics
-from psrt.trainer.training.rates import ComputedRates
+
+
+class ComputedRates:
+    """Learning rates that a program computes, in its `vars`: fetched, and sent with gradients."""
+
+    def __init__(self, program: Program) -> None:
+        self._rates = computed_rates(program)
+        self.vars = list(dict.fromkeys(rate.var for rate in self._rates.values()))
+
+    def of(self, values: Sequence[Any]) -> dict[str, float]:
+        """Return the rates by parameter, from values of `vars`, or lists of those of replicas."""
+        numbers = {
+            var: float(np.ravel(value)[0]) for var, value in zip(self.vars, values, strict=True)
+        }
+        return {name: rate.scale * numbers[rate.var] for name, rate in self._rates.items()}
+
+    def sent(self, communicator: Communicator | None, found: list[Any], count: int) -> list[Any]:
+        """Let pushes carry the rates behind the first `count` fetches; returns these."""
+        if self.vars and found and communicator is not None:
+            communicator.use_rates(self.of(found[count:]))
+        return found[:count]
 
 
 @dataclasses.dataclass(frozen=True)
