@@ -41,6 +41,9 @@ class UpdatableTable(Protocol):
         """Update the rows of distinct `ids` (n,) by `gradients` (n, width)."""
         ...
 
+    rate: float | None
+    """The learning rate instead of the table's schedule."""
+
 
 class LocalCommunicator:
     """A communicator over `tables`, by name; nothing leaves the process."""
@@ -76,7 +79,9 @@ class LocalCommunicator:
         """Ignore it: tables are updated at the end of a step."""
 
     def use_rates(self, rates: Mapping[str, float], sums: bool = False) -> None:
-        """Ignore it: tables of this process follow their schedules."""
+        """Let these tables learn at these rates from now on; one trainer has nothing to sum."""
+        for name in rates.keys() & self._tables.keys():
+            self._tables[name].rate = rates[name]
 
     def begins_at(self, begin: BeginsAt) -> None:
         """Begin as a job without a cut."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from psrt.core.errors import ProgramError
 from psrt.core.hints import did_you_mean
-from psrt.fluid.names import Variable, dtype_name, unique_name
+from psrt.fluid.names import Variable, dtype_name, first_ops, unique_name
 from psrt.graph.program import Op
 from psrt.graph.program import Program as Graph
 
@@ -18,6 +18,9 @@ class BlockOwner(Protocol):
 
     graph: Graph
     tensors: dict[str, str]
+
+    @property
+    def initialises(self) -> Sequence[BlockOwner]: ...
 
     def variable(self, name: str) -> Variable: ...
     def list_vars(self) -> Any: ...
@@ -112,8 +115,9 @@ class FluidBlock:
 
     @property
     def ops(self) -> Sequence[FluidOperator]:
-        """The ops in the order they run."""
-        return tuple(FluidOperator(op) for op in self.program.graph.ops)
+        """The ops in the order they run; of a startup program one for each var that it fills."""
+        first = (op for part in self.program.initialises for op in first_ops(part.graph))
+        return tuple(FluidOperator(op) for op in (*first, *self.program.graph.ops))
 
     @property
     def vars(self) -> dict[str, Variable]:
@@ -126,7 +130,8 @@ class FluidBlock:
 
     def has_var(self, name: str) -> bool:
         """Return whether the program has a var of this name."""
-        return name in self.program.graph.vars or name in self.program.tensors
+        known = self.program.graph.vars.keys() | self.program.tensors.keys()
+        return name in known or name in self.vars
 
     def all_parameters(self) -> list[Variable]:
         """Return the parameters in order of declaration."""

@@ -34,6 +34,7 @@ from psrt.fluid.running import (
     feed_of,
     global_scope,
     initialise,
+    keep_fed,
     names_of,
     profiled,
     returned,
@@ -82,7 +83,8 @@ class FluidExecutor:
         """Compute one batch; returns the values of `fetch_list` in Fluid's shapes.
 
         Without `feed` the batch comes from the program's loaders, see `psrt.fluid.reader`; they
-        raise `core.EOFException` at the end of their data. Ragged values are `psrt.Ragged`; with
+        raise `core.EOFException` at the end of their data. What is fed for a parameter or another
+        var of the scope stays there. Ragged values are `psrt.Ragged`; with
         `return_numpy=False` all are `LoDTensor`. With `return_merged=False` each value is a list of
         the replicas' values. The other arguments have no effect. Raises `ProgramError` before the
         startup program has run.
@@ -100,6 +102,8 @@ class FluidExecutor:
             if program.is_dry:
                 return []
         replicas = program.replicas if isinstance(program, CompiledProgram) else 1
+        on_pservers = isinstance(part.job, TrainerProgram)
+        feed = keep_fed(feed, part.graph, scope, on_pservers)
         batch = next_feed(part, replicas) if feed is None else feed_of(feed, part.graph)
         names = names_of(fetch_list, part.current)
         run = self._run_of(program, scope)

@@ -38,10 +38,10 @@ class FluidProgram:
     part of one trainer or one pserver; `connection` once the trainer has reached its pservers, each
     call to which may take `call_timeout_s` seconds. `loaders` supply what a run is not fed;
     `rows_from` supplies rows of tables that are in no scope. `tensors` are names without a var of
-    their own, of a dtype, which stand for the var that was assigned to them last. `serve_settings`
-    are those of the pserver that it is. `guards` are the conditions of the branches that ops are
-    written into. `initial_arrays` are the first values of parameters that begin with an array,
-    `lod_levels` those of vars that are fed lists of lists.
+    their own, of a dtype; `newest` is the var that a name stands for, the one assigned last.
+    `serve_settings` are those of the pserver that it is. `guards` are the conditions of the
+    branches that ops are written into, `loops` the loops. `initial_arrays` are the first values of
+    parameters that begin with an array, `lod_levels` those of vars that are fed lists of lists.
     `origin` is the program it was cloned from, or, of a pserver's, the transpiled one.
     """
 
@@ -59,9 +59,10 @@ class FluidProgram:
         self.rows_from: Any = None
         self.tensors: dict[str, str] = {}
         self.guards: list[Variable] = []
+        self.loops: list[Any] = []
         self.initial_arrays: dict[str, Array] = {}
         self.lod_levels: dict[str, int] = {}
-        self._newest: dict[str, str] = {}
+        self.newest: dict[str, str] = {}
         self.serve_settings: dict[str, str] = {}
         self._variables: dict[str, Variable] = {}
         self._layer_names: set[str] = set()
@@ -96,6 +97,9 @@ class FluidProgram:
     def variable(self, name: str) -> Variable:
         """Return the var of this name; raises `ProgramError` naming the nearest."""
         if name not in self.graph.vars and name not in self.tensors:
+            for var in self._filled():
+                if var.name == name:
+                    return var
             hint = did_you_mean(name, self.graph.vars)
             raise ProgramError(f"The program has no var {name}.", hint=hint)
         if name not in self._variables:
@@ -105,14 +109,14 @@ class FluidProgram:
 
     def current(self, name: str) -> str:
         """Return the name of the var that a tensor stands for, or the name itself."""
-        return self._newest.get(name, name)
+        return self.newest.get(name, name)
 
     def assign(self, tensor: Variable, value: Variable) -> Variable:
         """Let `tensor` stand for the var of `value` from here on; returns the tensor.
 
         The name of a temporary var of its own may be assigned anew, too.
         """
-        self._newest[tensor.name] = value.var.name
+        self.newest[tensor.name] = value.var.name
         return tensor
 
     def tensor(self, dtype: str, name: str) -> Variable:
@@ -121,8 +125,14 @@ class FluidProgram:
         return self._variables.setdefault(name, Variable(self, name))
 
     def list_vars(self) -> Iterator[Variable]:
-        """Iterate over all vars."""
-        return (self.variable(name) for name in list(self.graph.vars))
+        """Iterate over all vars; those of a startup program are the vars that it fills."""
+        yield from [self.variable(name) for name in self.graph.vars]
+        yield from self._filled()
+
+    def _filled(self) -> Iterator[Variable]:
+        for part in self.initialises:
+            vars = part.graph.vars.values()
+            yield from [part.variable(v.name) for v in vars if v.kind in ("parameter", "state")]
 
     def all_parameters(self) -> list[Variable]:
         """Return the parameters in order of declaration."""
@@ -134,7 +144,7 @@ class FluidProgram:
         copy.builder.declared.update(self.builder.declared)
         copy.persistables |= self.persistables
         copy.rows_from, copy.origin = self.rows_from, self.origin
-        copy.tensors, copy._newest = dict(self.tensors), dict(self._newest)
+        copy.tensors, copy.newest = dict(self.tensors), dict(self.newest)
         copy.lod_levels = dict(self.lod_levels)
         if not for_test:
             copy.memory, copy.job = self.memory, self.job

@@ -18,6 +18,7 @@ from psrt.fluid.adapting import (
     SIGNATURES,
     Layer,
     adapted,
+    arrays,
     bare,
     branches,
     composed,
@@ -27,7 +28,9 @@ from psrt.fluid.adapting import (
     readers,
     signature_like,
     signatures,
+    tagging,
     tensors,
+    whiles,
     written_layers,
 )
 from psrt.fluid.names import missing
@@ -44,6 +47,9 @@ def _layers() -> dict[str, Layer]:
         tensors,
         branches,
         loops,
+        whiles,
+        arrays,
+        tagging,
         composed,
         constants,
         readers,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias, TypedDict, Unpack
 
 from psrt.core.errors import ProgramError
-from psrt.core.specs import LearningRate
+from psrt.core.specs import ComputedRate, LearningRate
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import Variable, missing
 from psrt.graph import optimizer as _psrt
@@ -236,20 +236,18 @@ def Lamb(
 
 
 def rate_of(given: Rate) -> float | LearningRate:
-    """Return the rate as psrt takes it; a var of `create_global_var` is its value.
+    """Return the rate as psrt takes it; a var is read in every step.
 
-    Raises `ProgramError` for a var that ops compute.
+    Raises `ProgramError` for a var that is not one float.
     """
     if not isinstance(given, Variable):
         return given
-    name = given.program.current(given.name)
-    if given.var.kind == "state" and all(name not in op.writes() for op in given.program.graph.ops):
-        return given.var.initial
-    raise ProgramError(
-        f"The learning rate {given.name} is computed by ops; optimizers of psrt run on pservers, "
-        "where these ops do not.",
-        hint="Use a schedule: layers.exponential_decay, layers.piecewise_decay and their like.",
-    )
+    if given.shape != (1,) or not given.var.type.is_float:
+        raise ProgramError(
+            f"The learning rate {given!r} is not one float.",
+            hint="Make it one: layers.create_global_var([1], 0.1, 'float32', persistable=True).",
+        )
+    return ComputedRate(given.var.name, given.var.initial)
 
 
 def _of(declaration: Declaration, common: Common) -> Optimizer:

@@ -151,7 +151,9 @@ class _Backward:
         known = op.inputs | op.outputs
         inputs = {slot: known[slot] for slot in rule.read_slots if slot in known}
         for slot in rule.through_slots:
-            inputs[gradient_name(slot)] = tuple(gradient_name(name) for name in op.outputs[slot])
+            inputs[gradient_name(slot)] = tuple(
+                gradient_name(name) if self.parts[name] else "" for name in op.outputs[slot]
+            )
         targets = self._targets(op)
         if rule.accumulates and self.parts[table := targets[rule.of_slots[0]][0]]:
             # The op adds to the last part of the table's gradient instead of making its own.

@@ -231,6 +231,18 @@ class Layer(ArgumentChecks):
         self.program.ops.append(Op(type, read, written, attrs, layer=self.name, origin=self.origin))
         return outputs
 
+    def op_each(self, type: str, inputs: dict[str, Vars], count: int, **attrs: Any) -> list[Var]:
+        """Append an op whose output is a list; returns its `count` vars."""
+        args = {slot: self.checked(slot, given) for slot, given in inputs.items()}
+        attrs = self.plain_attributes(attrs)
+        self._types_of(type, args, attrs)
+        types = [var.type for var in args[OPS[type].each][:count]]
+        made = [self._temp(f"{self.name}.out", found) for found in types]
+        read = {slot: tuple(v.name for v in vars) for slot, vars in args.items()}
+        written: dict[str, tuple[str, ...]] = {"out": tuple(var.name for var in made)}
+        self.program.ops.append(Op(type, read, written, attrs, layer=self.name, origin=self.origin))
+        return made
+
     def _types_of(
         self, type: str, args: dict[str, tuple[Var, ...]], attrs: dict[str, Any]
     ) -> dict[str, TensorType]:

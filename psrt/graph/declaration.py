@@ -14,7 +14,7 @@ from typing import TypedDict
 
 from psrt.core import specs
 from psrt.core.errors import ConfigError
-from psrt.core.specs import LearningRate, check_formula, scaled, schedule_of
+from psrt.core.specs import ComputedRate, LearningRate, check_formula, scaled, schedule_of
 from psrt.graph.backward import append_backward
 from psrt.graph.builder import current_builder
 from psrt.graph.clip import Clip
@@ -69,19 +69,28 @@ class Declaration:
                 learning_rate=scaled(used.learning_rate, parameter.rate_scale),
                 regularizer=_with_effect(decays[name]),
             )
-            program.ops.append(_update(program, name, last[name]))
+            program.ops.append(_update(program, name, last[name], used.learning_rate))
         return {name: last[name] for name in names}
+
+
+def computed_rates(program: Program) -> dict[str, ComputedRate]:
+    """Return learning rates that vars of a program hold, by parameter."""
+    rates = {p.name: p.learning_rate for p in program.trained()}
+    return {name: rate for name, rate in rates.items() if isinstance(rate, ComputedRate)}
 
 
 def _with_effect(regularizer: Regularizer | None) -> Regularizer | None:
     return regularizer if regularizer is not None and regularizer.coeff else None
 
 
-def _update(program: Program, name: str, gradient: str) -> Op:
+def _update(program: Program, name: str, gradient: str, rate: LearningRate) -> Op:
     user = next(op for op in program.ops if name in op.reads())
+    inputs: dict[str, tuple[str, ...]] = {"parameter": (name,), "gradient": (gradient,)}
+    if isinstance(rate, ComputedRate):
+        inputs["rate"] = (rate.var,)
     return Op(
         "update",
-        {"parameter": (name,), "gradient": (gradient,)},
+        inputs,
         {"parameter": (name,)},
         role="optimize",
         layer=user.layer,
@@ -107,4 +116,4 @@ def declare(
         raise ConfigError(f"{user_line()}: {error.message}", hint=error.hint) from error
 
 
-__all__ = ["Declaration", "GradientOptions", "declare"]
+__all__ = ["Declaration", "GradientOptions", "computed_rates", "declare"]

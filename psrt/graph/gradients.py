@@ -110,10 +110,16 @@ RULES: dict[str, GradientRule] = {
     "sequence_rows": GradientRule("x", "x"),  # d
     "sequence_context": GradientRule("input", "input"),  # the parts of d, added by element
     "sequence_reshape": GradientRule("input", "input"),  # d in the shape of input
-    # back through time: derivatives of the formulas in psrt.graph.ops.recurrences
+    "sequence_regroup": GradientRule("x", "x"),  # d in the shape of x
+    # back through time: derivatives of the formulas in psrt.graph.ops.repeating
     "lstm": GradientRule("input weight bias h_0 c_0", "input weight bias h_0 c_0 out gates"),
     "gru": GradientRule("input weight bias h_0", "input weight bias h_0 out gates"),
     "recurrence": GradientRule("x", "x out"),  # by the backward of the step, last element first
+    # d (marginal − onehot(label)), and so for pairs of tags
+    "linear_chain_crf": GradientRule("input transition", "input transition label alpha"),
+    "while_loop": GradientRule("x", "x"),  # by the backward of the turns, last one first
+    "array_write": GradientRule("array x", "array x i condition"),  # d without element i, d there
+    "array_read": GradientRule("array", "array i"),  # d at element i, else 0
     "cos_sim": GradientRule("x y", "x y out"),  # d (y / |x||y| − out x / |x|²), and so for y
     "fm_interaction": GradientRule("input", "input sums"),  # d (Σ v − v)
     "sigmoid_cross_entropy_with_logits": GradientRule("x", "x label"),  # d (sigmoid(x) − label)

@@ -113,12 +113,13 @@ def _check_types(program: Program, op: Op, definition: OpDef) -> None:
     for slot, names in op.outputs.items():
         if names == op.inputs.get(slot):  # changed in place
             continue
-        for name in names:
-            if program.vars[name].type != inferred[slot]:
+        computed = inputs[definition.each] if definition.each else (inferred[slot],) * len(names)
+        for name, expected in zip(names, computed, strict=False):
+            if program.vars[name].type != expected:
                 declared = program.vars[name].type
                 raise _refuse(
                     op,
-                    f"writes {name} declared as {declared}, but computes {inferred[slot]}",
+                    f"writes {name} declared as {declared}, but computes {expected}",
                     ErrorCode.SHAPE_MISMATCH,
                 )
 

@@ -70,6 +70,7 @@ from psrt.core.specs.policy_rules import (
 from psrt.core.specs.rates import check_schedule, rate_at, scaled, schedule_of
 from psrt.core.specs.regularizers import L1Decay, L2Decay, Regularizer
 from psrt.core.specs.schedules import (
+    ComputedRate,
     ConstantRate,
     CosineDecay,
     ExponentialDecay,
@@ -98,7 +99,7 @@ from psrt.core.specs.warm_starts import WarmRule, WarmStart
 
 __all__ = ["DEFAULT_OPTIONS", "LAYER_WISE", "MODES", "STORAGES", "VIRTUAL_SHARDS", "Adadelta"]
 __all__ += ["Adagrad", "Adam", "AdamW", "Adamax", "Add", "Admission", "Async", "Collective"]
-__all__ += ["CommunicationMode"]
+__all__ += ["CommunicationMode", "ComputedRate"]
 __all__ += ["Constant", "ConstantRate", "CosineDecay", "CountFilter", "CtrAdagrad", "CtrAdam"]
 __all__ += ["CtrSgd", "CtrSharedAdam", "CtrStdAdagrad", "DecayedAdagrad", "DenseTableSpec"]
 __all__ += ["ExponentialDecay", "Ftrl", "Geo", "Growth", "HalfAsync", "Initializer"]

@@ -15,6 +15,7 @@ from psrt.core.attributes import plain
 from psrt.core.errors import ConfigError
 from psrt.core.specs.formula_rules import is_float32
 from psrt.core.specs.schedules import (
+    ComputedRate,
     ConstantRate,
     CosineDecay,
     ExponentialDecay,
@@ -34,7 +35,7 @@ _MOST_STEPS = 1 << 63
 def rate_at(schedule: LearningRate, step: int) -> float:
     """Return the learning rate of step `step` = 0, 1, …"""
     match schedule:
-        case ConstantRate():
+        case ConstantRate() | ComputedRate():
             return schedule.rate
         case ExponentialDecay():
             return schedule.rate * _power(schedule.decay_rate, _age(schedule, step))
@@ -118,6 +119,8 @@ def _problem(schedule: object) -> str:
     match schedule:
         case ConstantRate(rate=rate):
             return _rates_problem((rate,))
+        case ComputedRate(var=var, rate=rate, scale=scale):
+            return _rates_problem((rate, scale)) if isinstance(var, str) else "var is no name"
         case StepDecay():
             return _rates_problem((schedule.rate,)) or _decay_problem(schedule)
         case PolynomialDecay(rate=rate, end_rate=end_rate, power=power):
@@ -191,6 +194,8 @@ def scaled(schedule: LearningRate, factor: float) -> LearningRate:
             schedule.start_rate * factor,
             schedule.end_rate * factor,
         )
+    if isinstance(schedule, ComputedRate):
+        schedule = dataclasses.replace(schedule, scale=schedule.scale * factor)
     if isinstance(schedule, PolynomialDecay):
         schedule = dataclasses.replace(schedule, end_rate=schedule.end_rate * factor)
     return dataclasses.replace(schedule, rate=schedule.rate * factor)

@@ -98,6 +98,18 @@ class Warmup(PlainFields):
     end_rate: float
 
 
+@dataclass(frozen=True)
+class ComputedRate(PlainFields):
+    """`scale` times the number in the var `var` of the program, which each push carries.
+
+    `rate` where no step has computed it.
+    """
+
+    var: str
+    rate: float = 0.0
+    scale: float = 1.0
+
+
 LearningRate: TypeAlias = (
     ConstantRate
     | ExponentialDecay
@@ -108,4 +120,5 @@ LearningRate: TypeAlias = (
     | NoamDecay
     | CosineDecay
     | Warmup
+    | ComputedRate
 )

@@ -229,3 +229,34 @@ def sequence_reshape_grad(op: Bound) -> Step:
         np.copyto(x_grad.reserve(x.value.shape), grad.value.reshape(x.value.shape))
 
     return run
+
+
+@computes("sequence_regroup")
+def sequence_regroup(op: Bound) -> Step:
+    x, y, out, given = op.one("x"), op.maybe("y"), op.one("out"), op.attrs["offsets"]
+    fixed = np.array(given, np.int64)
+
+    def run() -> None:
+        offsets = fixed if y is None else y.value if y.offsets is None else y.offsets
+        _check_offsets(x, offsets)
+        out.offsets = np.array(offsets)
+        np.copyto(out.reserve(x.value.shape), x.value)
+
+    return run
+
+
+@computes("sequence_regroup_grad")
+def sequence_regroup_grad(op: Bound) -> Step:
+    x, grad, x_grad = op.one("x"), op.one("out@GRAD"), op.one("x@GRAD")
+    return lambda: np.copyto(x_grad.reserve(x.value.shape), grad.value)
+
+
+def _check_offsets(x: Cell, offsets: I64) -> None:
+    """Raise unless lists that begin at `offsets` hold the rows of x."""
+    begins = len(offsets) > 1 and offsets[0] == 0 and bool((np.diff(offsets) >= 0).all())
+    if not begins or offsets[-1] != len(x.value):
+        shown = ", ".join(map(str, offsets[:8])) + (", …" if len(offsets) > 8 else "")
+        raise DataError(
+            f"{x.name} has {len(x.value)} rows, which lists that begin at {shown} do not hold.",
+            hint="Offsets begin with 0, never fall, and end with the number of rows.",
+        )

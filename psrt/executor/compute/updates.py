@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from psrt.core.errors import ProgramError
-from psrt.core.specs import LAYER_WISE, rate_at
+from psrt.core.specs import LAYER_WISE, ComputedRate, rate_at
 from psrt.core.types import I32, Array
 from psrt.executor.compute.parts import part_of
 from psrt.executor.compute.registry import Step
@@ -47,15 +47,25 @@ class Update(Protocol):
 
 
 def make_update(
-    parameter: Parameter, value: Cell, gradient: Cell, rows: BoundRows | None
+    parameter: Parameter,
+    value: Cell,
+    gradient: Cell,
+    rows: BoundRows | None,
+    rate: Cell | None = None,
 ) -> Update:
-    """The update of `value` by `gradient`; `rows` are those of a sparse parameter."""
+    """The update of `value` by `gradient`; `rows` are those of a sparse parameter.
+
+    `rate` holds the learning rate if the program computes it.
+    """
     if parameter.optimizer is None or parameter.learning_rate is None:
         raise ProgramError(f"Parameter {parameter.name} has an update op, but no optimizer.")
     rule = rule_of(parameter.optimizer, gradient.dtype)
     if rows is None:
-        return DenseUpdate(parameter, rule, value, gradient)
-    return LocalRowUpdate(parameter, rule, value, gradient, rows)
+        update: Update = DenseUpdate(parameter, rule, value, gradient)
+    else:
+        update = LocalRowUpdate(parameter, rule, value, gradient, rows)
+    update.pace.computed = rate
+    return update
 
 
 def in_sequence(steps: Sequence[Step]) -> Step:
@@ -74,16 +84,19 @@ class Pace:
     """The number of updates of a parameter here, and its learning rate.
 
     `other_steps` are mini-batches of other trainers: they advance the schedule, but not the step
-    count of an optimizer's bias correction.
+    count of an optimizer's bias correction. `computed` holds the rate of a `ComputedRate`.
     """
 
     def __init__(self, parameter: Parameter) -> None:
         assert parameter.learning_rate is not None, parameter.name
         self.schedule = parameter.learning_rate
         self.steps = self.other_steps = 0
+        self.computed: Cell | None = None
 
     def next(self) -> tuple[float, int]:
         """The learning rate and the number of the next step."""
+        if self.computed is not None and isinstance(self.schedule, ComputedRate):
+            return self.schedule.scale * float(self.computed.value.item()), self.steps + 1
         return rate_at(self.schedule, self.steps + self.other_steps), self.steps + 1
 
 

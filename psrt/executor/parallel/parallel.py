@@ -228,7 +228,7 @@ class ParallelExecutor(DeprecatedNames):
 
     def _prepare_replicas(self, roles: Sequence[Role], scopes: Sequence[Scope]) -> None:
         for replica, scope in zip(self._replicas, scopes, strict=True):
-            replica.bind_scope(scope, roles)
+            replica.bind_scope(scope, roles, replica is self._replicas[0])
             replica.compiled.context.step = self._steps
             if "backward" in roles and "optimize" not in roles:
                 replica.compiled.swap_gradients()

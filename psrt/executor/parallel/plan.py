@@ -29,6 +29,7 @@ from psrt.executor.parallel.zero_copy import ZeroCopyTable
 from psrt.executor.ports import GradSink
 from psrt.executor.program import PreparedProgram, gradient_hooks
 from psrt.executor.strategies import BuildStrategy
+from psrt.graph.declaration import computed_rates
 from psrt.graph.program import Role
 
 Key: TypeAlias = tuple[tuple[int, ...], tuple[Role, ...], frozenset[str]]
@@ -52,6 +53,8 @@ class Planner:
         self._places = Places(program, one_copy, prepared.memory.places)
         self._build, self._threads = build, threads
         self._parts = len(replicas) if one_copy and not build.enable_sequential_execution else 1
+        rates = computed_rates(program).values()
+        self._rates = self._places.of((rate.var for rate in rates), replica=0)
         self._sums = GradientSums(program, replicas, self._places)
         self._graphs: dict[Key, SsaGraph] = {}
         self.sink = sink
@@ -104,7 +107,7 @@ class Planner:
         updates = self._updates(roles)
         is_early = self._one_copy and len(self._replicas) > 1 and bool(ends)
         if is_early:
-            known = frozenset(_distinct_ids_of(table.name) for table in zero_copy)
+            known = self._rates | {_distinct_ids_of(table.name) for table in zero_copy}
             for each in updates:
                 yield from each.begin_early(known)
         yield from self._pass("backward", active, ends)

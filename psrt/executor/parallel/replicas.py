@@ -2,7 +2,9 @@
 
 With shared parameters (Reduce, and all runs without updates) all replicas read the arrays of the
 scope. With copies (AllReduce) the scope's arrays belong to the first replica, and the others have
-copies of trained parameters. Running statistics and the state of metrics are always shared.
+copies of trained parameters. Running statistics and the state of metrics are always shared. Of a
+state that `set_state` assigns, a step counter, the first replica has the scope's array, the others
+have copies: each counts the step once.
 """
 
 from __future__ import annotations
@@ -36,15 +38,20 @@ class Replica:
         self._scope_binding = ScopeBinding(self.compiled)
         self.fed = fed_vars(prepared.program)
         self._intake = Intake(self.fed, self.compiled.cells)
+        ops = prepared.program.ops
+        self._assigned = {n for op in ops if op.type == "set_state" for n in op.writes()}
 
     def share_updates(self, other: Replica) -> None:
         """Share step counts and optimizer state with another replica from now on."""
         for name, update in self.compiled.updates.items():
             update.share_state(other.compiled.updates[name])
 
-    def bind_scope(self, arrays: Scope, roles: Sequence[Role]) -> None:
+    def bind_scope(self, arrays: Scope, roles: Sequence[Role], is_first: bool = True) -> None:
         """Read and write the parameters in `arrays` from now on, in ops of `roles`."""
         self._scope_binding.bind(arrays, roles)
+        if not is_first:
+            for name in self._assigned:
+                self.compiled.cells[name].value = arrays[name].copy()
 
     def checked(self, feed: Feed) -> Feed:
         """A batch in the form that replicas load, see `Intake.checked`."""

@@ -2,6 +2,7 @@
 
 compiled        a program bound to memory of its own: cells, rows of tables, closures
 recurrence      the op whose step is a program: steps of its own compiled program
+loops           the op that repeats a program while a condition holds
 feeds           checks of a fed batch, and its arrays put into the cells of the data vars
 derived         computing derived ids: those of sparse tables that depend on fed data alone
 scope_binding   arrays of the scope put into cells, each checked once
@@ -16,7 +17,7 @@ sequential      the sequential executor: the closures of a compiled program, run
 first_not_finite  the place where the first number came to be that is not finite
 """
 
-from psrt.executor.program import recurrence
+from psrt.executor.program import loops, recurrence
 from psrt.executor.program.compiled import Compiled
 from psrt.executor.program.deprecated import DeprecatedNames
 from psrt.executor.program.derived import DerivedIds, fed_vars
@@ -34,4 +35,4 @@ __all__ = ["Compiled", "DeprecatedNames", "DerivedIds", "Executor", "fed_vars"]
 __all__ += ["Feed", "Fetch", "Fetches", "Intake", "check_is_batch", "check_names", "copy_of"]
 __all__ += ["NO_CHECKS", "FiniteChecks", "add_checks", "first_not_finite"]
 __all__ += ["PreparedProgram", "ScopeBinding", "UpdateStates", "gradient_hooks", "prepare"]
-__all__ += ["recurrence"]
+__all__ += ["loops", "recurrence"]

@@ -178,7 +178,7 @@ class Compiled:
         if op.role == "optimize":
             pairs = zip(op.inputs["parameter"], op.inputs["gradient"], strict=True)
             return in_sequence(
-                [self._compile_update(name, gradient).run for name, gradient in pairs]
+                [self._compile_update(name, gradient, op).run for name, gradient in pairs]
             )
         if op.type not in COMPUTE:
             raise ProgramError(f"No executor can compute {op}.")
@@ -191,10 +191,11 @@ class Compiled:
         may_differ = op.role != "forward" or OPS[op.type].lengths == OWN
         return step if may_differ or not ragged else checked(step, ragged)
 
-    def _compile_update(self, name: str, gradient: str) -> Update:
+    def _compile_update(self, name: str, gradient: str, op: Op) -> Update:
         parameter = self.program.parameters[name]
         rows = self.rows[name] if parameter.sparse else None
-        update = make_update(parameter, self.cells[name], self.cells[gradient], rows)
+        rate = self.cells[op.inputs["rate"][0]] if "rate" in op.inputs else None
+        update = make_update(parameter, self.cells[name], self.cells[gradient], rows, rate)
         self.updates[name] = update
         return update
 

@@ -10,19 +10,25 @@ written_layers  layers that need more than other argument names
 tensors         vars that ops write, comparisons, conditions
 branches        `cond`, `Switch` and their like: all are computed, one is taken
 loops           `DynamicRNN` and `StaticRNN`
+whiles          `While` and `while_loop`
+arrays          arrays of tensors
+tagging         chains of tags
 composed        layers made of others
 readers         `py_reader` and what goes with it
 learning_rates  schedules of the learning rate by Fluid's names
 """
 
 from psrt.fluid.adapting import (
+    arrays,
     branches,
     composed,
     constants,
     learning_rates,
     loops,
     readers,
+    tagging,
     tensors,
+    whiles,
     written_layers,
 )
 from psrt.fluid.adapting.adapter import Layer, adapted, bare, signature_like, signatures
@@ -31,7 +37,17 @@ from psrt.fluid.adapting.layer_table import ALIKE, INSTEAD, OWN, SIGNATURES
 from psrt.fluid.adapting.targets import assign_to
 from psrt.fluid.adapting.written_layers import input_data, lookup
 
-__all__ = ["ALIKE", "INSTEAD", "OWN", "SIGNATURES", "Layer", "adapted", "assign_to", "bare"]
+__all__ = [
+    "ALIKE",
+    "INSTEAD",
+    "OWN",
+    "SIGNATURES",
+    "Layer",
+    "adapted",
+    "arrays",
+    "assign_to",
+    "bare",
+]
 __all__ += ["input_data", "one_hot_behind"]
 __all__ += [
     "branches",
@@ -43,6 +59,8 @@ __all__ += [
     "readers",
     "signature_like",
     "signatures",
+    "tagging",
     "tensors",
+    "whiles",
     "written_layers",
 ]

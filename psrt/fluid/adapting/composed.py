@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from psrt.core.errors import ProgramError
@@ -163,6 +165,28 @@ def _gru_weights(weight: Any, width: int) -> tuple[Any, Any]:
     )
 
 
+def lod_reset(
+    x: Variable, y: Variable | None = None, target_lod: Sequence[int] | None = None
+) -> Variable:
+    """Put the rows of `x` into lists of other lengths: those of `y`, or that `target_lod` has.
+
+    Lists begin at the numbers of `target_lod`, or of an integer `y` without lists, which begin with
+    0; a `target_lod` that does not holds their lengths. Raises `ValueError` without both.
+    """
+    if y is not None:
+        flat = y if y.var.ragged or len(y.var.shape) == 1 else _flat(y)
+        return _called(psrt_layers.sequence_regroup, x, flat)
+    if target_lod is None:
+        raise ValueError("y and target_lod should not be both none.")
+    numbers = [int(number) for number in target_lod]
+    offsets = numbers if numbers[:1] == [0] else [0, *itertools.accumulate(numbers)]
+    return _called(psrt_layers.sequence_regroup, x, None, offsets)
+
+
+def _flat(x: Variable) -> Variable:
+    return _called(psrt_layers.reshape, x, [-1])
+
+
 def Print(input: Variable, *options: Any, **named: Any) -> Variable:
     """Return `input`; a warning says that nothing is printed: fetch the var."""
     log.warning("layers.Print(%s) prints nothing: fetch it, exe.run(fetch_list=…).", input.name)
@@ -178,5 +202,6 @@ def _called(function: Any, *args: Any) -> Variable:
     return made
 
 
-__all__ = ["Print", "brelu", "expand_as", "gru_unit", "hard_swish", "label_smooth", "lstm_unit"]
+__all__ = ["Print", "brelu", "expand_as", "gru_unit", "hard_swish", "label_smooth"]
+__all__ += ["lod_reset", "lstm_unit"]
 __all__ += ["mse_loss", "prelu", "soft_relu", "stanh", "tanh_shrink"]

@@ -117,14 +117,7 @@ weighted_embedding
 """Layers of psrt that Fluid does not have: arguments are psrt's, except `param_attr` and
 `bias_attr`."""
 
-_LOOPS = (
-    "A program of psrt is one flat list of ops; loop in Python around Executor.run, or over "
-    "elements by layers.DynamicRNN."
-)
-
 INSTEAD = {
-    "While": _LOOPS,
-    "while_loop": _LOOPS,
     "lstm": "It is that of GPUs; use layers.dynamic_lstm.",
     "sampled_softmax_with_cross_entropy": "Fluid samples from logits that were computed for all "
     "classes; psrt.layers.sampled_softmax_with_cross_entropy computes those of the sample alone.",

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from psrt.fluid.framework import FluidProgram, default_main_program
-from psrt.fluid.names import Variable
+from psrt.fluid.names import Variable, shown_shape
 from psrt.graph import layers as psrt_layers
 from psrt.graph.ops import ROWS
+from psrt.graph.program import Var
 
 
 def assign_to(target: Variable, made: Variable) -> Variable:
     """Let `target` have the value of `made` from here on; returns `target`.
 
-    A var that outlives steps is written; any other name stands for the new var. In a branch it has
-    the new value only if the branch is taken.
+    A var that outlives steps is written, by a loop once it has ended; any other name stands for the
+    new var. In a branch it has the new value only if the branch is taken.
     """
     program = made.program
     assert isinstance(program, FluidProgram)
@@ -24,12 +25,69 @@ def assign_to(target: Variable, made: Variable) -> Variable:
     known = program.graph.vars.get(name)
     if known is not None and made.var.dtype != known.dtype:
         made = program.call(psrt_layers.cast, made, known.dtype)
+    if known is None and any(target.name in turn.tensors for turn in program.loops):
+        begun_outside(target, lambda: _undefined(made))
+        known = program.graph.vars[program.current(target.name)]
     if known is not None and program.guards:
         made = where(program.guards[-1], made, program.variable(name))
-    if known is not None and known.kind == "state":
+    if known is not None and known.kind == "state" and not program.loops:
         program.call(psrt_layers.set_state, target, made)
         return target
     return program.assign(target, made)
+
+
+class Turn:
+    """The block of a loop under construction: what each name stood for before it.
+
+    `tensors` are the names of `create_tensor` and its like that existed then.
+    """
+
+    def __init__(self, program: FluidProgram) -> None:
+        self.before, self.tensors = dict(program.newest), {*program.tensors}
+        self._program, self._vars = program, {*program.graph.vars}
+        self.loop: psrt_layers.Loop = program.call(psrt_layers.Loop)
+        self.loop.begin()
+
+    def first(self, name: str) -> Var:
+        """Return the var that a name stood for."""
+        return self._program.graph.vars[self.before.get(name, name)]
+
+    def changed(self) -> dict[str, str]:
+        """Return names that stand for another var now, as such of the type of the one before."""
+        made: dict[str, str] = {}
+        for name in [n for n, var in self._program.newest.items() if self.before.get(n) != var]:
+            if name in self._vars or name in self.before:
+                var = self._program.variable(name)
+                first = self.first(name)
+                if var.var.shape != first.shape and var.shape == shown_shape(first.shape):
+                    var = self._program.call(psrt_layers.reshape, var, first.shape)
+                made[name] = var.var.name
+        return made
+
+    def restore(self) -> None:
+        """Let all names stand for what they stood for."""
+        self._program.newest.clear()
+        self._program.newest.update(self.before)
+
+
+def begun_outside(tensor: Variable, make: Callable[[], Variable]) -> None:
+    """Let a tensor that no op has written begin as `make` has it, before loops around it."""
+    program = default_main_program()
+    around = [turn for turn in program.loops if tensor.name in turn.tensors]
+    with ExitStack() as outside:
+        for turn in reversed(around):
+            outside.enter_context(turn.loop.outside())
+        made = make().var.name
+    for turn in around:
+        turn.before[tensor.name] = made
+    program.newest[tensor.name] = made
+
+
+def _undefined(like: Variable) -> Variable:
+    made: Variable = default_main_program().call(
+        psrt_layers.undefined, like.var.shape, like.var.dtype
+    )
+    return made
 
 
 @contextmanager
@@ -101,4 +159,13 @@ def _as_rows(value: Any) -> Any:
     return value
 
 
-__all__ = ["assign_to", "guarded", "in_rows", "plain_condition", "where", "with_dimensions"]
+__all__ = [
+    "Turn",
+    "assign_to",
+    "begun_outside",
+    "guarded",
+    "in_rows",
+    "plain_condition",
+    "where",
+    "with_dimensions",
+]

@@ -7,12 +7,14 @@ indexing     parts of a variable by index
 dtypes       types of vars, and names of dtypes in every form
 variable     Fluid's `Variable`: a user's handle of a var
 places       places of programs: the CPU
+first_ops    ops of a startup program
 flags        flags and versions that programs ask for
 """
 
 from psrt.fluid.names import flags, unique_name
 from psrt.fluid.names.dtypes import VarType, dtype_name, dtype_number
 from psrt.fluid.names.edges import EDGES
+from psrt.fluid.names.first_ops import first_ops
 from psrt.fluid.names.flags import FLUID_VERSION, get_flags, require_version, set_flags
 from psrt.fluid.names.missing import RefusingFleet, missing, refusing, refusing_class
 from psrt.fluid.names.places import (
@@ -24,7 +26,7 @@ from psrt.fluid.names.places import (
     cuda_places,
     no_cuda,
 )
-from psrt.fluid.names.variable import FluidParameter, Variable, unwrapped
+from psrt.fluid.names.variable import FluidParameter, Variable, shown_shape, unwrapped
 
 __all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "FluidParameter", "Variable", "cpu_places"]
 __all__ += ["Place", "VarType", "dtype_number"]
@@ -32,11 +34,13 @@ __all__ += [
     "RefusingFleet",
     "cuda_places",
     "dtype_name",
+    "first_ops",
     "flags",
     "missing",
     "no_cuda",
     "refusing",
     "refusing_class",
+    "shown_shape",
     "unique_name",
     "unwrapped",
 ]

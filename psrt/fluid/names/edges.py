@@ -24,13 +24,13 @@ EDGES = {
         conv3d_transpose pool3d adaptive_pool3d crop_tensor random_crop im2sequence mean_iou
     """,
     "ops of a transpiled program": "Send Recv listen_and_serv ListenAndServ program_utils",
-    "`While`, `while_loop`, arrays of tensors, beam search": """
-        create_array array_write array_read array_length tensor_array_to_tensor beam_search
+    "beam search, and sorting by length": """
+        tensor_array_to_tensor beam_search
         beam_search_decode lod_rank_table max_sequence_len reorder_lod_tensor_by_rank
         BasicDecoder BeamSearchDecoder dynamic_decode ParallelDo
     """,
-    "speech and tagging": """
-        warpctc ctc_greedy_decoder edit_distance linear_chain_crf crf_decoding chunk_eval row_conv
+    "speech, and chunks of tags": """
+        warpctc ctc_greedy_decoder edit_distance chunk_eval row_conv
         ChunkEvaluator EditDistance
     """,
     "tools around training": """

@@ -48,15 +48,16 @@ class Variable:
         name = self.program.current(self.name)
         if name not in self.program.graph.vars:
             raise ProgramError(
-                f"{self.name} was made by create_tensor, and no op has written it yet.",
-                hint="Give it to an op as its output: layers.assign(x, output=…).",
+                f"No op has written {self.name} yet, or only one in the block of a loop.",
+                hint="Give it to an op as its output: layers.assign(x, output=…). What a loop is "
+                "to leave behind exists before it.",
             )
         return self.program.graph.vars[name]
 
     @property
     def shape(self) -> Shape:
         """The shape; −1 counts examples, or is a size that differs from batch to batch."""
-        return tuple(max(size, ROWS) for size in self.var.shape) or (1,)
+        return shown_shape(self.var.shape)
 
     @property
     def dtype(self) -> str:
@@ -203,6 +204,11 @@ class FluidParameter(Variable):
     def trainable(self) -> bool:
         """True if an optimizer may train it."""
         return self.program.graph.parameters[self.name].trainable
+
+
+def shown_shape(shape: Shape) -> Shape:
+    """Return a shape as users see it: −1 for every open size, (1,) for a scalar."""
+    return tuple(max(size, ROWS) for size in shape) or (1,)
 
 
 def unwrapped(value: Any) -> Any:

@@ -54,7 +54,7 @@ from psrt.fluid.running.saved_vars import (
     save_persistables,
     save_vars,
 )
-from psrt.fluid.running.scope import FluidScope, Scope, chosen, global_scope, scope_guard
+from psrt.fluid.running.scope import FluidScope, Scope, chosen, global_scope, keep_fed, scope_guard
 from psrt.fluid.running.values import (
     Batch,
     Feed,
@@ -81,4 +81,5 @@ __all__ += ["chosen", "connected", "create_lod_tensor", "disconnect", "feed_of",
 __all__ += ["initialise", "is_parameter", "is_persistable", "load_inference_model", "load_params"]
 __all__ += ["load_persistables", "load_vars", "names_of", "returned", "run_watched"]
 __all__ += ["save_inference_model", "save_params", "save_persistables", "save_vars", "scope_guard"]
+__all__ += ["keep_fed"]
 __all__ += ["sequential"]

@@ -6,15 +6,19 @@ In Fluid the scope holds optimizer state. Here executors hold it, so the scope k
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from psrt.core.errors import ProgramError
 from psrt.core.types import Array
 from psrt.executor.memory import Scope as Arrays
 from psrt.fluid.running.lod_tensor import LoDTensor
+from psrt.fluid.running.values import Feed
+from psrt.graph.program import Program
 
 
 class FluidScope(Arrays):
@@ -79,6 +83,31 @@ class ScopeTensor(LoDTensor):
         return self._scope[self._name]
 
 
+def keep_fed(
+    feed: Feed | Sequence[Feed] | None, graph: Program, scope: FluidScope, on_pservers: bool
+) -> Any:
+    """Put what is fed for parameters and other vars of the scope there; returns the other feeds.
+
+    Raises `ProgramError` for a parameter that is `on_pservers`, or whose shape does not fit.
+    """
+    if feed is None or not isinstance(feed, Mapping):
+        return feed and [keep_fed(part, graph, scope, on_pservers) for part in feed]
+    kinds = {name: graph.vars[name].kind for name in feed if name in graph.vars}
+    kept = [name for name, kind in kinds.items() if kind in ("parameter", "state")]
+    for name in kept:
+        if on_pservers and kinds[name] == "parameter":
+            raise ProgramError(
+                f"{name} was fed, but pservers hold it, so the run did not begin.",
+                hint="Feed it before the program is transpiled, or let servers begin with a saved "
+                "model: fleet.init_server(directory).",
+            )
+        var, array = graph.vars[name], np.asarray(feed[name])
+        if array.size != math.prod(var.shape):
+            raise ProgramError(f"{name} of shape {var.shape} was fed an array of {array.shape}.")
+        scope[name] = array.astype(var.dtype).reshape(var.shape)
+    return {name: value for name, value in feed.items() if name not in kept}
+
+
 _scopes: list[FluidScope] = [FluidScope()]
 
 
@@ -102,4 +131,4 @@ def scope_guard(scope: FluidScope) -> Iterator[None]:
         _scopes.pop()
 
 
-__all__ = ["FluidScope", "Scope", "global_scope", "scope_guard"]
+__all__ = ["FluidScope", "Scope", "global_scope", "keep_fed", "scope_guard"]

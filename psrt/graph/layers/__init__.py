@@ -7,8 +7,8 @@ float32 (a float64 var gives float64), ids and classes int64. A docstring that n
 shape and dtype of `x`, which may be ragged.
 
 By family: inputs · dense · elementwise · comparisons · lookups · interactions · losses · ranking ·
-sampling · metrics · math · norms · reductions · shapes · sequence · recurrences · images · random ·
-values · operators (of vars: `a + b`).
+sampling · metrics · math · norms · reductions · shapes · sequence · repeating · tagging ·
+images · random · values · operators (of vars: `a + b`).
 """
 
 from typing import TYPE_CHECKING
@@ -97,7 +97,6 @@ from psrt.graph.layers.norms import batch_norm, layer_norm
 from psrt.graph.layers.operators import OPERATORS
 from psrt.graph.layers.random import dropout, gaussian_random, uniform_random
 from psrt.graph.layers.ranking import bpr_loss, in_batch_softmax_loss, margin_rank_loss, rank_loss
-from psrt.graph.layers.recurrences import Recurrence, dynamic_gru, dynamic_lstm
 from psrt.graph.layers.reductions import (
     argmax,
     argmin,
@@ -110,6 +109,18 @@ from psrt.graph.layers.reductions import (
     reduce_prod,
     reduce_sum,
     topk,
+)
+from psrt.graph.layers.repeating import (
+    Loop,
+    Recurrence,
+    array_length,
+    array_read,
+    array_write,
+    create_array,
+    dynamic_gru,
+    dynamic_lstm,
+    undefined,
+    while_loop,
 )
 from psrt.graph.layers.sampling import (
     hsigmoid,
@@ -128,6 +139,7 @@ from psrt.graph.layers.sequence import (
     sequence_mask,
     sequence_pad,
     sequence_pool,
+    sequence_regroup,
     sequence_reshape,
     sequence_reverse,
     sequence_rows,
@@ -148,6 +160,7 @@ from psrt.graph.layers.shapes import (
     unsqueeze,
     unstack,
 )
+from psrt.graph.layers.tagging import crf_decoding, linear_chain_crf
 from psrt.graph.layers.values import (
     assign,
     cast,
@@ -185,7 +198,10 @@ __all__ += ["transpose", "unsqueeze", "unstack", "weighted_embedding", "zeros_li
 __all__ += ["create_state", "dynamic_gru", "dynamic_lstm", "set_state", "shape", "sliding_auc"]
 __all__ += ["equal", "greater_equal", "greater_than", "less_equal", "less_than", "logical_and"]
 __all__ += ["logical_not", "logical_or", "logical_xor", "not_equal", "sequence_conv"]
-__all__ += ["sequence_enumerate", "sequence_expand_as", "sequence_reshape", "sequence_rows"]
+__all__ += ["sequence_enumerate", "sequence_expand_as", "sequence_regroup", "sequence_reshape"]
+__all__ += ["sequence_rows"]
+__all__ += ["Loop", "array_length", "array_read", "array_write", "create_array", "undefined"]
+__all__ += ["crf_decoding", "linear_chain_crf", "while_loop"]
 __all__ += ["Recurrence", "gaussian_random", "uniform_random", "where"]
 
 arithmetic.OPERATORS.update(OPERATORS)

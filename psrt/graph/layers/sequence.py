@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from psrt.graph.builder import Layer
+from psrt.graph.builder import Layer, Vars
 from psrt.graph.initializer import Constant, Xavier
 from psrt.graph.layers.elementwise import activate
 from psrt.graph.ops import ANY
@@ -140,6 +140,18 @@ def sequence_enumerate(input: Var, win_size: int, pad_value: int = 0) -> Var:
 def sequence_expand_as(x: Var, y: Var) -> Var:
     """Repeat row i of `x` (rows, …) per element of example i of ragged `y`: → ragged (n, …)."""
     return Layer("sequence_expand_as").op("sequence_expand", {"x": x, "y": y})
+
+
+def sequence_regroup(x: Var, y: Var | None = None, offsets: Sequence[int] = ()) -> Var:
+    """Put the rows of `x` into lists of other lengths, → ragged (n, …): those of ragged `y`.
+
+    Lists begin at `offsets`, or at those in `y`, int64 (lists + 1,). Rows that they do not hold
+    raise `DataError` in the step.
+    """
+    layer = Layer("sequence_regroup")
+    begins = layer.wholes("offsets", offsets) if offsets else ()
+    inputs: dict[str, Vars] = {"x": x} if y is None else {"x": x, "y": y}
+    return layer.op("sequence_regroup", inputs, offsets=begins)
 
 
 def sequence_reshape(input: Var, new_dim: int) -> Var:

@@ -2,7 +2,8 @@
 
 First table (the type of an op, inference of shapes) and slots; then by family: values · dense ·
 elementwise · lookups · interactions · losses · ranking · sampling · metrics · math ·
-norms · reductions · shapes · sequence · recurrences · images · random · clip_and_decay · updates.
+norms · reductions · shapes · sequence · repeating · tagging · images · random ·
+clip_and_decay · updates.
 """
 
 from __future__ import annotations
@@ -20,17 +21,19 @@ from psrt.graph.ops import (  # noqa: F401 (each fills the table)
     norms,
     random,
     ranking,
-    recurrences,
     reductions,
+    repeating,
     sampling,
     sequence,
     shapes,
+    tagging,
     updates,
     values,
 )
 from psrt.graph.ops.dense import FUSED_ACTIVATIONS
 from psrt.graph.ops.elementwise import aligned
 from psrt.graph.ops.math import BY_NAME
+from psrt.graph.ops.repeating import array_axis, array_shape
 from psrt.graph.ops.table import (
     ANY,
     OPS,
@@ -47,3 +50,4 @@ from psrt.graph.ops.values import DTYPES
 
 __all__ = ["ANY", "BY_NAME", "DTYPES", "FUSED_ACTIVATIONS", "OPS", "OWN", "ROWS", "ArgumentSlot"]
 __all__ += ["Mismatch", "OpCall", "OpDef", "TensorType", "aligned", "slots"]
+__all__ += ["array_axis", "array_shape"]

@@ -162,6 +162,22 @@ def sequence_reshape(call: OpCall) -> Types:
     return {"out": x.reshaped((ROWS, width))}
 
 
+@define("sequence_regroup", inputs="x y?", ragged="x y", lengths=OWN)
+def sequence_regroup(call: OpCall) -> Types:
+    """The rows of x, (n, …) or ragged (n, …), as lists of other lengths: ragged (n, …).
+
+    These are the lengths of y, or begin where the numbers of y have it, int64 that are not ragged.
+    attrs: offsets, where lists begin without y.
+    """
+    x, offsets = call.one("x"), call.attrs["offsets"]
+    call.need(len(x.shape) > 0, f"argument x is {x}, which has no rows")
+    for y in call.many("y"):
+        fits = y.ragged or (y.dtype == "int64" and len(y.shape) == 1)
+        call.need(fits, f"argument y is {y}, neither lists nor int64 offsets (lists + 1,)")
+    call.need(bool(offsets) != bool(call.many("y")), "it takes y or offsets, and not both")
+    return {"out": TensorType((ROWS, *x.shape[1:]), x.dtype, ragged=True)}
+
+
 def _need_counts(call: OpCall, slot: str) -> None:
     found = call.one(slot)
     fits = found.dtype == "int64" and _is_column(found)

@@ -112,6 +112,8 @@ class OpDef:
     lengths: str = ""
     """The input slot whose lengths a ragged output has; OWN where the op makes new ones. Without
     OWN all ragged inputs must have the same lengths."""
+    each: str = ""
+    """The input slot whose vars have, in order, the types of the vars of a list of outputs."""
 
     def check_slots(self, inputs: Mapping[str, tuple[Any, ...]]) -> None:
         known = {slot.name: slot for slot in self.inputs}
@@ -151,18 +153,25 @@ def slots(text: str) -> tuple[ArgumentSlot, ...]:
 
 
 def define(
-    type: str, inputs: str, outputs: str = "out", *, ragged: str = "", lengths: str = ""
+    type: str,
+    inputs: str,
+    outputs: str = "out",
+    *,
+    ragged: str = "",
+    lengths: str = "",
+    each: str = "",
 ) -> Callable[[Infer], Infer]:
     """Enter an inference rule into the table; slots: `x`, `x*` (many), `x?` (optional).
 
     `ragged` lists the slots that take ragged vars. A ragged output has the lengths of the first
-    ragged input unless `lengths` names a slot, or OWN.
+    ragged input unless `lengths` names a slot, or OWN. With `each` the output is a list of vars of
+    the types of those of that slot, as many as the layer makes.
     """
 
     def enter(infer: Infer) -> Infer:
         assert type not in OPS, type
         takes = frozenset(ragged.split())
-        OPS[type] = OpDef(type, slots(inputs), slots(outputs), infer, takes, lengths)
+        OPS[type] = OpDef(type, slots(inputs), slots(outputs), infer, takes, lengths, each)
         return infer
 
     return enter

@@ -33,7 +33,7 @@ def _one(group: list[Op]) -> Op:
     return dataclasses.replace(
         group[0],
         type="updates",
-        inputs={"parameter": parameters, "gradient": gradients},
+        inputs=group[0].inputs | {"parameter": parameters, "gradient": gradients},
         outputs={"parameter": parameters},
         layer=", ".join(dict.fromkeys(op.layer for op in group)),
     )

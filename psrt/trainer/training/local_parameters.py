@@ -51,6 +51,8 @@ class LocalDenseParameters:
 class WholeTable:
     """A sparse table of fixed height that lies in the scope; update ops of the program train it."""
 
+    rate: float | None = None
+
     def __init__(self, parameter: Parameter, scope: Scope) -> None:
         self._parameter, self._scope = parameter, scope
 

@@ -6,13 +6,38 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from psrt.communicator.base import Communicator
 from psrt.executor.memory import RowBatch, Scope
 from psrt.executor.parallel import ParallelExecutor
 from psrt.executor.ports import GradSink
 from psrt.executor.program import Executor, Feed
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
+from psrt.graph.declaration import computed_rates
 from psrt.graph.program import Program, Role, Var
 from psrt.trainer.training.numerics import CONTINUE, Numerics
+
+
+class ComputedRates:
+    """Learning rates that a program computes, in its `vars`: fetched, and sent with gradients."""
+
+    def __init__(self, program: Program) -> None:
+        self._rates = computed_rates(program)
+        self.vars = list(dict.fromkeys(rate.var for rate in self._rates.values()))
+
+    def of(self, values: Sequence[Any]) -> dict[str, float]:
+        """Return the rates by parameter, from values of `vars`, or lists of those of replicas."""
+        numbers = {
+            var: float(np.ravel(value)[0]) for var, value in zip(self.vars, values, strict=True)
+        }
+        return {name: rate.scale * numbers[rate.var] for name, rate in self._rates.items()}
+
+    def sent(self, communicator: Communicator | None, found: list[Any], count: int) -> list[Any]:
+        """Let pushes carry the rates behind the first `count` fetches; returns these."""
+        if self.vars and found and communicator is not None:
+            communicator.use_rates(self.of(found[count:]))
+        return found[:count]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +63,7 @@ class RunOptions:
     ) -> Executor | ParallelExecutor:
         """Make the executor of a run; the caller closes a parallel one."""
         build = dataclasses.replace(self.build or BuildStrategy(), async_mode=False)
+        keep = [*self.keep, *ComputedRates(program).vars]
         if self.numerics.skips:  # no update before every gradient was checked
             build = dataclasses.replace(build, enable_backward_optimizer_op_deps=True)
         if self.replicas == 1 and self.execution is None:
@@ -46,7 +72,7 @@ class RunOptions:
                 scope,
                 sink=sink,
                 build_strategy=build,
-                keep=self.keep,
+                keep=keep,
                 first_example=self.first_example,
                 checks=self.numerics.checks,
             )
@@ -57,7 +83,7 @@ class RunOptions:
             build,
             self.execution,
             sink=sink,
-            keep=self.keep,
+            keep=keep,
             first_example=self.first_example,
             checks=self.numerics.checks,
         )

@@ -38,7 +38,7 @@ from psrt.graph.program import Program, Role
 from psrt.trainer.inputs import PreparedBatch, bind, with_counts
 from psrt.trainer.observing import SpanRecorders
 from psrt.trainer.training.local_parameters import LocalDenseParameters, fill_untrained, updated_by
-from psrt.trainer.training.run_options import RunOptions, computed
+from psrt.trainer.training.run_options import ComputedRates, RunOptions, computed
 
 WITH_UPDATES: tuple[Role, ...] = ("forward", "backward", "optimize")
 
@@ -64,6 +64,7 @@ class TrainingRun:
         self._updated_here = updated_by(program) if options.updates_here else frozenset[str]()
         leaves = any(p.name not in self._updated_here for p in program.trained())
         self.executor = options.executor(program, scope, self if leaves else None)
+        self._rates = ComputedRates(program)
         self._communicator: Communicator | None = None
         self._gradients: Gradients = {}
         self._held: Gradients | None = None
@@ -204,8 +205,8 @@ class TrainingRun:
 
     def offer(self, name: str, gradient: Gradient) -> None:
         """Pass a final gradient of the running step on; see `GradSink.offer`."""
-        if self.options.numerics.skips:
-            return  # `push` has all of them, once the whole step is known to count
+        if self.options.numerics.skips or self._rates.vars:
+            return  # `push` has all of them, once the step is known to count, and its rates
         self.communicator.offer(name, self._counted(name, gradient))
 
     @traced("sink")
@@ -245,11 +246,12 @@ class TrainingRun:
         self, batch: PreparedBatch, fetch: Sequence[str], rows: Mapping[str, F32], merged: bool
     ) -> list[Any]:
         self._batch = batch
-        bound = bind(batch, rows)
-        return self.options.numerics.guarded(
-            lambda: computed(self.executor, batch.feed, fetch, bound, self._roles, merged),
+        bound, whole = bind(batch, rows), [*fetch, *self._rates.vars]
+        found = self.options.numerics.guarded(
+            lambda: computed(self.executor, batch.feed, whole, bound, self._roles, merged),
             lambda: first_not_finite(self.program, self.scope, batch.feed, bound),
         )
+        return self._rates.sent(self._communicator, found, len(fetch))
 
     def _exchange(self, gradients: Gradients) -> Mapping[str, F32]:
         """Push gradients, write the parameters that came back, return the rows that did."""
@@ -272,11 +274,9 @@ class TrainingRun:
 
     def _with_newest_parameters(self, fetch: Sequence[str], fetched: list[Any]) -> list[Any]:
         known = self.program.parameters
-        if not fetched:  # nothing was asked for, or the step was left out
-            return fetched
-        return [
+        return [  # of none if nothing was asked for, or the step was left out
             self.scope[name].copy() if name in known else value
-            for name, value in zip(fetch, fetched, strict=True)
+            for name, value in zip(fetch, fetched, strict=False)
         ]
 
     def _counted(self, name: str, gradient: Gradient) -> Gradient:

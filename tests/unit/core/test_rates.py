@@ -9,6 +9,7 @@ import pytest
 
 from psrt.core.errors import ConfigError
 from psrt.core.specs import (
+    ComputedRate,
     ConstantRate,
     CosineDecay,
     ExponentialDecay,
@@ -88,6 +89,8 @@ def test_a_schedule_gives_the_rate_of_its_formula(
         (ConstantRate(1e300), "a rate must be a finite number of float32"),
         (ConstantRate(10**400), "a rate must be a finite number of float32"),
         (NoamDecay(1.0, 10**400, 100), "d_model must be a whole number from 1"),
+        (ComputedRate("rate", math.nan), "finite"),
+        (ComputedRate(3), "var is no name"),  # type: ignore[arg-type]
     ],
 )
 def test_a_schedule_that_would_fail_later_is_refused_at_once(schedule: Any, word: str) -> None:
@@ -101,6 +104,10 @@ def test_a_schedule_may_be_given_lists() -> None:
     check_schedule(schedule)
 
     assert schedule == PiecewiseDecay((10, 20), (1.0, 0.5, 0.1))
+
+
+def test_a_computed_rate_is_scaled_with_its_var() -> None:
+    assert scaled(ComputedRate("rate", 0.5), 3.0) == ComputedRate("rate", 1.5, 3.0)
 
 
 def test_a_rate_that_grows_without_bound_becomes_infinite_rather_than_failing() -> None:
@@ -117,6 +124,7 @@ SCHEDULES = [
     NoamDecay(2.0, 64, 100),
     CosineDecay(0.4, 10, 4),
     WARMED_DECAY,
+    ComputedRate("rate", 0.5),
 ]
 
 

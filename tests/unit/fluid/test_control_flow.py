@@ -215,3 +215,36 @@ def test_activations_made_of_others_have_fluids_formulas() -> None:
     ]
     for got, wanted in zip(found, expected, strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+# --- chains of tags ---
+
+
+def test_tags_are_learned_as_chains_and_decoded() -> None:
+    """The tag of an element is the number of the word before it, of lists and of filled rows."""
+    words = layers.data("words", [1], dtype="int64", lod_level=1)
+    tags = layers.data("tags", [1], dtype="int64", lod_level=1)
+    scores = layers.fc(layers.embedding(words, [3, 8]), 3)
+    crf = fluid.ParamAttr(name="crfw", learning_rate=0.5)
+    loss = layers.mean(layers.linear_chain_crf(scores, tags, param_attr=crf))
+    decoded = layers.crf_decoding(scores, param_attr=fluid.ParamAttr(name="crfw"))
+    right = layers.crf_decoding(scores, fluid.ParamAttr(name="crfw"), label=tags)
+    length = layers.sequence_pool(layers.cast(words * 0 + 1, "float32"), "sum")
+    filled, _ = layers.sequence_pad(scores, layers.fill_constant([1], "float32", 0.0))
+    same = layers.crf_decoding(filled, "crfw", length=layers.cast(length, "int64"))
+    fluid.optimizer.Adam(0.1).minimize(loss)
+    exe, place = started(), fluid.CPUPlace()
+    rows = RNG.integers(0, 3, size=(40, 1))
+    lengths = [[8, 4, 12, 16]]
+    given = [fluid.create_lod_tensor(x, lengths, place) for x in (rows, (rows + 1) % 3)]
+    feed = {"words": given[0], "tags": given[1]}
+
+    losses = [float(exe.run(feed=feed, fetch_list=[loss])[0]) for _ in range(30)]
+    path, agree, rows_of = exe.run(feed=feed, fetch_list=[decoded, right, same])
+
+    assert losses[-1] < losses[0] / 10
+    assert agree.values.mean() > 0.95
+    np.testing.assert_array_equal(path.values[:8, 0], rows_of[0, :8])
+    assert rows_of.shape == (4, 16)
+    with pytest.raises(ProgramError, match="no name of its weights"):
+        layers.crf_decoding(scores, None)

@@ -168,6 +168,20 @@ def schedules_are_values() -> None:
     assert not isinstance(fluid.layers.noam_decay(8, 4), fluid.Variable)
 
 
+def rates_are_the_trainers() -> None:
+    rate = fluid.layers.exp(fluid.layers.fill_constant([1], "float32", -3.0))
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [3]), 2))
+    fluid.optimizer.SGD(rate).minimize(loss)
+    transpiler = fluid.DistributeTranspiler()
+    transpiler.transpile(0, pservers="127.0.0.1:6170", trainers=1)
+
+    job = transpiler.get_trainer_program().job
+    assert rate.var.name in {name for op in job.program.ops for name in op.writes()}
+    assert {spec.learning_rate.var for spec in job.plan.specs_for("127.0.0.1:6170")} == {
+        rate.var.name
+    }
+
+
 def optimizer_state_is_not_saved() -> None:
     loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [3]), 2))
     fluid.optimizer.Adam(0.1).minimize(loss)
@@ -289,12 +303,36 @@ def a_table_without_pservers_is_here() -> None:
     assert found == [True, False]
 
 
+def arrays_are_one_value() -> None:
+    zero = fluid.layers.zeros([1], "int64")
+    rows = fluid.layers.array_write(fluid.layers.data("x", [3]), zero)
+    (found,) = run(rows, x=np.ones((2, 3), "f4"))
+
+    assert found.shape == (2, 1, 3)
+    with pytest.raises(PsrtError, match="has other elements"):
+        fluid.layers.array_write(zero, zero, rows)
+
+
+def a_block_leaves_nothing_else() -> None:
+    i, n = fluid.layers.zeros([1], "int64"), fluid.layers.ones([1], "int64")
+    going = fluid.layers.less_than(i, n)
+    with fluid.layers.While(going).block():
+        inside = fluid.layers.increment(i, in_place=False)
+        fluid.layers.less_than(inside, n, cond=going)
+
+    with pytest.raises(PsrtError, match="leave behind"):
+        fluid.layers.increment(inside)
+
+
 DIFFERENCES: dict[str, Callable[[], None]] = {
     "seed 0 draws": runs_repeat,
     "temporary vars": names_end_in_out,
     "accuracy is": metrics_are_float64,
     "a branch is": branches_are_all_computed,
     "`DynamicRNN` and": steps_look_up_nothing,
+    "an array of tensors": arrays_are_one_value,
+    "a var of the block": a_block_leaves_nothing_else,
+    "pservers run the ops": rates_are_the_trainers,
     "schedules of": schedules_are_values,
     "optimizer state": optimizer_state_is_not_saved,
     "fetching lists": lists_are_ragged,

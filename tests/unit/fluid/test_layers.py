@@ -20,7 +20,10 @@ from psrt.graph.initializer import Xavier
 layers = fluid.layers
 
 ELSEWHERE = {
+    "Loop",
     "Recurrence",
+    "sequence_regroup",
+    "undefined",
     "create_state",
     "sampled_softmax_with_cross_entropy",
     "set_state",
@@ -93,7 +96,7 @@ def test_a_name_that_psrt_has_not_says_what_there_is_instead() -> None:
         assert str(caught.value) == f"psrt has no fluid.layers.{name}. {instead}"
     with pytest.raises(AttributeError, match=r"fluid.layers.embeding. Did you mean embedding\?"):
         _ = layers.embeding
-    assert not hasattr(layers, "While")
+    assert not hasattr(layers, "beam_search")
 
 
 def test_what_layers_are_named_instead_exists() -> None:
@@ -285,3 +288,30 @@ def test_nets_have_the_convolution_with_its_pool() -> None:
 
 def test_signatures_are_shown_without_notes() -> None:
     assert str(signature_of("softmax")) == "(input, use_cudnn=False, axis=-1, name=None)"
+
+
+def test_lists_get_other_lengths() -> None:
+    x = layers.data("x", [1], lod_level=1)
+    like = layers.data("like", [1], dtype="int64", lod_level=1)
+    begins = layers.data("begins", [1], append_batch_size=False, dtype="int64")
+    outs = [
+        layers.lod_reset(x, y=like),
+        layers.lod_reset(x, target_lod=[0, 1, 6]),
+        layers.lod_reset(x, target_lod=[4, 2]),
+        layers.lod_reset(x, begins),
+    ]
+    with pytest.raises(ValueError, match="both none"):
+        layers.lod_reset(x)
+    exe = fluid.Executor()
+    place = fluid.CPUPlace()
+    feed = {
+        "x": fluid.create_lod_tensor(np.arange(6.0, dtype="f4")[:, None], [[2, 3, 1]], place),
+        "like": fluid.create_lod_tensor(np.zeros((6, 1), "i8"), [[3, 0, 3]], place),
+        "begins": np.array([0, 5, 6]),
+    }
+
+    found = exe.run(feed=feed, fetch_list=outs, return_numpy=False)
+
+    lengths = [value.recursive_sequence_lengths() for value in found]
+    assert lengths == [[[3, 0, 3]], [[1, 5]], [[4, 2]], [[5, 1]]]
+    assert np.array(found[0]).reshape(-1).tolist() == [0, 1, 2, 3, 4, 5]

@@ -12,6 +12,8 @@ import pytest
 import psrt.fluid as fluid
 from psrt.core.errors import ProgramError
 
+layers = fluid.layers
+
 
 def run(fetch: fluid.Variable, **feed: object) -> np.ndarray:
     exe = fluid.Executor()
@@ -172,3 +174,68 @@ def test_scalars_have_one_element_as_in_fluid() -> None:
 
     assert loss.shape == (1,)
     assert run(loss, x=X).shape == (1,)
+
+
+# --- what a startup program fills ---
+
+
+def test_a_startup_program_shows_an_op_for_each_value_that_it_fills() -> None:
+    x = layers.data("x", [3])
+    init = fluid.initializer
+    draws = {"n": init.Normal(0.5, 2.0), "u": init.Uniform(-0.25, 0.5), "c": init.Constant(3.0)}
+    draws["t"] = init.TruncatedNormal(0.0, 0.1)
+    for name, initializer in draws.items():
+        attr = fluid.ParamAttr(name=name, initializer=initializer)
+        layers.fc(x, 2, param_attr=attr, bias_attr=False)
+    layers.create_global_var([1], 7, "int64", persistable=True, name="steps")
+    block = fluid.default_startup_program().global_block()
+
+    shown = {op.output("Out")[0]: op for op in block.ops}
+
+    assert {name: op.type for name, op in shown.items()} == {
+        "n": "gaussian_random",
+        "u": "uniform_random",
+        "c": "fill_constant",
+        "t": "truncated_gaussian_random",
+        "steps": "fill_constant",
+    }
+    assert (shown["n"].attr("mean"), shown["n"].attr("std")) == (0.5, 2.0)
+    assert (shown["u"].attr("min"), shown["u"].attr("max")) == (-0.25, 0.5)
+    assert (shown["c"].attr("value"), shown["c"].attr("shape")) == (3.0, [3, 2])
+    assert (shown["steps"].attr("value"), shown["steps"].attr("dtype")) == (7, "int64")
+    assert shown["c"].input_arg_names == []
+    assert sorted(block.vars) == ["c", "n", "steps", "t", "u"]
+    assert block.has_var("c")
+    assert not block.has_var("x")
+    assert block.var("c").shape == (3, 2)
+    assert all(var.persistable for var in fluid.default_startup_program().list_vars())
+    with pytest.raises(ProgramError, match="has no var x"):
+        block.var("x")
+
+
+def test_what_is_fed_for_a_var_of_the_scope_stays_there() -> None:
+    x = layers.data("x", [3])
+    out = layers.fc(x, 1, param_attr="w", bias_attr=False)
+    count = layers.create_global_var([1], 0, "int64", persistable=True, name="count")
+    layers.increment(count)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    rows = np.ones((2, 3), "f4")
+
+    found = exe.run(feed={"x": rows, "w": np.full((3, 1), 2.0), "count": [5]}, fetch_list=[out])
+    again = exe.run(feed={"x": rows}, fetch_list=[out, count])
+
+    assert found[0].reshape(-1).tolist() == [6, 6]
+    assert (again[0].reshape(-1).tolist(), int(again[1])) == ([6, 6], 7)
+    with pytest.raises(ProgramError, match=r"w of shape \(3, 1\) was fed an array of \(2,\)"):
+        exe.run(feed={"x": rows, "w": np.ones(2)})
+
+
+def test_a_parameter_that_pservers_hold_is_not_fed() -> None:
+    loss = layers.mean(layers.fc(layers.data("x", [3]), 1, param_attr="w"))
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    transpiler = fluid.DistributeTranspiler()
+    transpiler.transpile(0, pservers="127.0.0.1:6170", trainers=1)
+
+    with pytest.raises(ProgramError, match="w was fed, but pservers hold it"):
+        fluid.Executor().run(transpiler.get_trainer_program(), feed={"w": np.ones((3, 1), "f4")})

@@ -516,3 +516,41 @@ def test_padding_and_masks_are_as_long_as_the_longest_example() -> None:
     for rows, result in zip(rows_of(LISTS), padded, strict=True):  # type: ignore[arg-type]
         np.testing.assert_array_equal(result[: len(rows)], rows)
         assert (result[len(rows) :] == 7).all()
+
+
+def test_rows_are_put_into_lists_of_other_lengths() -> None:
+    lists, x = Ragged.of([[1, 4], [], [2], [5]]), RNG.normal(size=(4, 2)).astype(np.float32)
+
+    def build() -> list[Var]:
+        rows, ids = layers.data("x", (2,)), layers.data("ids", (1,), "int64", ragged=True)
+        begins = layers.cast(layers.data("begins", ()), "int64")
+        return [
+            layers.sequence_regroup(rows, ids),
+            layers.sequence_regroup(rows, offsets=[0, 3, 4]),
+            layers.sequence_regroup(layers.sequence_regroup(rows, ids), begins),
+        ]
+
+    found = run(build, {"x": x, "ids": lists, "begins": np.array([0, 1, 1, 4], "f4")})
+
+    for part, offsets in zip(found, ([0, 2, 2, 3, 4], [0, 3, 4], [0, 1, 1, 4]), strict=True):
+        np.testing.assert_array_equal(part.offsets, offsets)
+        np.testing.assert_array_equal(part.values, x)
+
+
+def test_gradient_of_other_lists() -> None:
+    def build() -> Var:
+        rows = layers.fc(layers.data("x", (2,)), 2, act="tanh")
+        firsts = layers.sequence_first_step(layers.sequence_regroup(rows, offsets=[0, 3, 4]))
+        return layers.reduce_sum(firsts * firsts)
+
+    check_gradients(build, {"x": RNG.normal(size=(4, 2))})
+
+
+def test_lists_that_do_not_hold_the_rows_are_refused() -> None:
+    def build() -> list[Var]:
+        return [layers.sequence_regroup(layers.data("x", (2,)), offsets=[0, 2])]
+
+    with pytest.raises(Exception, match="has 3 rows, which lists that begin at 0, 2 do not hold"):
+        run(build, {"x": np.ones((3, 2), "f4")})
+    with program(), pytest.raises(ProgramError, match="y or offsets, and not both"):
+        layers.sequence_regroup(layers.data("x", (2,)))

@@ -1,0 +1,19 @@
+"""Layers that repeat others. In reading order:
+
+recurrences  a step for each element of the examples
+loops        turns as long as a condition holds, and the arrays that they fill
+"""
+
+from psrt.graph.layers.repeating.loops import (
+    Loop,
+    array_length,
+    array_read,
+    array_write,
+    create_array,
+    undefined,
+    while_loop,
+)
+from psrt.graph.layers.repeating.recurrences import Recurrence, dynamic_gru, dynamic_lstm
+
+__all__ = ["Loop", "Recurrence", "array_length", "array_read", "array_write", "create_array"]
+__all__ += ["dynamic_gru", "dynamic_lstm", "undefined", "while_loop"]

@@ -1,0 +1,10 @@
+"""Ops that repeat others. In reading order:
+
+recurrences  a step for each element of the examples
+loops        turns as long as a condition holds, and the arrays that they fill
+"""
+
+from psrt.graph.ops.repeating import recurrences
+from psrt.graph.ops.repeating.loops import array_axis, array_shape
+
+__all__ = ["array_axis", "array_shape", "recurrences"]
