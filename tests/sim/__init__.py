@@ -23,6 +23,10 @@ history, byte for byte. In reading order:
     mutations   planted bugs that histories must find
     shrinking   the least faults with which a seed still fails
     resizing    histories in which the number of trainers changes
+    attempt     jobs that are started several times, as data
+    dealt_steps  steps as data of trainers, and what positions leave
+    whole_cuts  contents of cuts of any number of processes
+    attempts    histories in which a job is resumed from its cuts
     kinds       kinds of histories, and their shares of many
     report      what a broken history prints, and totals
     __main__    `python -m tests.sim`: many histories, one history, or the planted bugs

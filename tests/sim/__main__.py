@@ -27,6 +27,7 @@ PROGRESS_EVERY = 1000
 @click.option("--backups", "kind", flag_value="backups", help="Pservers have backups.")
 @click.option("--resizes", "kind", flag_value="resizes", help="The number of trainers changes.")
 @click.option("--interrupted", "kind", flag_value="interrupted", help="Trainers are asked to end.")
+@click.option("--attempts", "kind", flag_value="attempts", help="Jobs end, and are resumed.")
 @click.option("--all", "kind", flag_value="", help="All kinds and modes, by fixed shares.")
 @click.option("--jobs", type=click.IntRange(1), default=1, help="Processes that run histories.")
 @click.option("--minutes", type=float, help="Begin no history after this time.")

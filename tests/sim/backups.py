@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from psrt.core.threads import CrashReport
+from psrt.pserver.checkpoints import SavedCut, Settings
 from psrt.pserver.replicas import PartHost
 from psrt.pserver.serving.service import PserverService
 from tests.sim.world import Process
@@ -16,14 +17,22 @@ if TYPE_CHECKING:
 EVERY_S = 0.02
 
 
-def start_with_backups(cluster: SimCluster, pserver: SimPserver, process: Process) -> None:
-    """Let `process` serve its part, and back up others."""
+def start_with_backups(
+    cluster: SimCluster,
+    pserver: SimPserver,
+    process: Process,
+    cuts: tuple[Settings | None, SavedCut | None],
+) -> None:
+    """Let `process` serve its part, and back up others; it makes `cuts`, and begins with one."""
+    dial = cluster.network.dial(process)
     host = PartHost(
-        partial(PserverService, stripes=1, wait_timeout_s=10.0),
+        partial(PserverService, stripes=1, wait_timeout_s=10.0, carrier=dial),
         lambda error: cluster.pserver_ended(pserver, process, error),
         EVERY_S,
         CrashReport(),
-        carrier=cluster.network.dial(process),
+        cuts[0],
+        dial,
+        resumed=cuts[1],
     )
     pserver.host, pserver.service = host, host.own
     host.start()
@@ -32,7 +41,8 @@ def start_with_backups(cluster: SimCluster, pserver: SimPserver, process: Proces
 
 def is_backed_up(cluster: SimCluster, pserver: SimPserver) -> bool:
     """True if another process has a copy of each part that `pserver` serves at present."""
-    assert pserver.host is not None
+    if pserver.host is None:
+        return False
     number = cluster.pservers.index(pserver)
     epochs = {each["part"]: each for each in pserver.host.describe()}
     served = {part: each["epoch"] for part, each in epochs.items() if each["role"] == "serves"}

@@ -15,7 +15,7 @@ import numpy as np
 from psrt.coordinator.retention import Retention
 from psrt.core import specs
 from psrt.core.errors import ErrorCode, PsrtError
-from psrt.pserver.checkpoints import Settings, served_job
+from psrt.pserver.checkpoints import SavedCut, Settings, complete_cuts, find_cut, served_job
 from psrt.pserver.decisions import PserverState
 from psrt.pserver.decisions.member import MemberState
 from psrt.pserver.replicas import PartHost
@@ -53,6 +53,7 @@ class SimPserver:
     starts: int = 0
     killed_s: float = 0.0
     is_anew: bool = False  # was started again without tables
+    resumed: int = 0  # the cut that its first process began with
 
     def waits_for_newcomers(self) -> bool:
         """True if it waits for processes still to be started, as one started by hand does.
@@ -160,11 +161,12 @@ class SimCluster:
 
         def main() -> None:
             dial, hello = self.network.dial(process), pb.Hello()
-            client = Client(PLAN.endpoints[0], 0, 1, dial, hello)
+            client = Client(self.plan.endpoints[0], 0, 1, dial, hello)
             for _ in range(self.scenario.cuts_in_a_row):
                 try:
                     reply = client.call(Method.CHECKPOINT, timeout_s=CALL_TIMEOUT_S)
                     self.world.note(f"cut {reply.header.cut.number} is complete")
+                    self.cut_reported(int(reply.header.cut.number))
                 except PsrtError as error:
                     self.world.note(f"no cut: {described(error)}")
                     if error.code is not ErrorCode.CUT_GIVEN_UP:
@@ -172,6 +174,9 @@ class SimCluster:
             client.close()
 
         self.world.spawn(process, "main", main)
+
+    def cut_reported(self, number: int) -> None:
+        """Record that a user was told of a complete cut."""
 
     def directory(self, owner: str) -> LocalDirectory:
         return LocalDirectory(Path("/checkpoints"), SlowDisk(self.world, self.disk), owner)
@@ -204,10 +209,11 @@ class SimCluster:
 
     def _serve(self, pserver: SimPserver, process: Process) -> None:
         """Begin to serve; raises the error of a predecessor's files that cannot be recovered."""
+        name = pserver.endpoint.partition(":")[0]
         if self.scenario.has_backups:
-            start_with_backups(self, pserver, process)
+            start_with_backups(self, pserver, process, self.cuts_of_backups(pserver))
             return
-        directory, name = self.directory(pserver.endpoint), pserver.endpoint.partition(":")[0]
+        directory = self.directory(pserver.endpoint)
         is_again = self.scenario.is_durable and pserver.starts > 1
         recovered = served_job.take_over(directory, name) if is_again else None
         pserver.is_anew |= pserver.starts > 1 and recovered is None
@@ -216,6 +222,7 @@ class SimCluster:
             wait_timeout_s=WAIT_TIMEOUT_S,
             on_end=lambda error: self.pserver_ended(pserver, process, error),
             cuts=self._cut_settings(pserver.endpoint),
+            resumed=self._resumed(pserver, recovered is not None),
             carrier=self.network.dial(process),
             recovered=recovered,
         )
@@ -225,6 +232,19 @@ class SimCluster:
         self.network.listen(pserver.endpoint, process, service.handle)
         if self.scenario.cuts_in_a_row > 1:
             visit(self.world, lambda: service.tables)
+
+    def _resumed(self, pserver: SimPserver, is_recovered: bool) -> SavedCut | None:
+        """The cut that the flags of a process name; only one that recovers has some here.
+
+        They are `--resume auto`. Reading it passes no time.
+        """
+        directory = LocalDirectory(Path("/checkpoints"), self.disk, "flags")
+        has_some = is_recovered and complete_cuts(directory)
+        return find_cut(directory, "latest") if has_some else None
+
+    def cuts_of_backups(self, pserver: SimPserver) -> tuple[Settings | None, SavedCut | None]:
+        """Settings of cuts, and the cut to begin with, of a pserver with backups."""
+        return None, None
 
     def pserver_ended(self, pserver: SimPserver, process: Process, error: PsrtError | None) -> None:
         """The daemon leaves some seconds after its job has ended."""

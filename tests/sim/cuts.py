@@ -48,7 +48,7 @@ def check_last(directory: Directory, rows: dict[int, float], dense: dict[str, np
     """Raise `AssertionError` unless the newest cut has all that pservers hold after the job."""
     assert complete_cuts(directory), "the job has ended without a cut"
     cut = find_cut(directory, "latest")
-    cut_rows, cut_dense = _restored(cut, is_geo=False)
+    cut_rows, cut_dense = restored(cut, is_geo=False)
     assert cut_rows == rows, f"cut {cut.number} has {cut_rows} at the end, pservers {rows}"
     for name, values in dense.items():
         assert (cut_dense[name] == values).all(), f"cut {cut.number}: {name} is {cut_dense[name]}"
@@ -58,7 +58,7 @@ def _check(
     cut: SavedCut, steps: tuple[int, ...], mode: specs.CommunicationMode, whole: bool
 ) -> None:
     is_geo = isinstance(mode, specs.Geo)
-    rows, dense = _restored(cut, is_geo)
+    rows, dense = restored(cut, is_geo)
     own = {row: value for row, value in rows.items() if row != SHARED}
     once = once_applied(mode, len(steps))
     for row, value in own.items():
@@ -98,7 +98,7 @@ def _check_geo(cut: SavedCut, own: dict[int, float]) -> None:
             assert value == UNIT, f"cut {cut.number}: {described(row)} is there in part"
 
 
-def _restored(cut: SavedCut, is_geo: bool) -> tuple[dict[int, float], dict[str, np.ndarray]]:
+def restored(cut: SavedCut, is_geo: bool) -> tuple[dict[int, float], dict[str, np.ndarray]]:
     """Rows by id and dense values of tables that are restored from a cut, in one pserver.
 
     In Geo with the residuals of all trainers.

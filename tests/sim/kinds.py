@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from tests.sim import attempt
+from tests.sim.attempts import run_attempts
 from tests.sim.history import Verdict, run
 from tests.sim.resizing import drawn_changes, durable_changes, run_changes
 from tests.sim.scenario import (
@@ -20,7 +22,7 @@ from tests.sim.scenario import (
     with_backups,
     with_deltas,
 )
-from tests.sim.shrinking import shrunk
+from tests.sim.shrinking import Smaller, shrunk, smaller
 
 Runner = Callable[[Scenario], Verdict]
 
@@ -33,6 +35,7 @@ class Kind:
     percent: int
     modes: Sequence[str]
     draw: Callable[[int, str | None], tuple[Scenario, Runner]]
+    smaller: Smaller = smaller
 
     def run(self, seed: int, mode: str | None) -> Verdict:
         scenario, runner = self.draw(seed, mode)
@@ -41,7 +44,11 @@ class Kind:
     def shrunk(self, seed: int, mode: str | None) -> Verdict:
         """The history of a seed that fails, with the fewest faults with which it does."""
         scenario, runner = self.draw(seed, mode)
-        return runner(shrunk(scenario, lambda each: bool(runner(each).violation)))
+
+        def fails(each: Scenario) -> bool:
+            return bool(runner(each).violation)
+
+        return runner(shrunk(scenario, fails, self.smaller))
 
 
 def _plain(draw: Callable[[int, str | None], Scenario]) -> Callable[..., tuple[Scenario, Runner]]:
@@ -59,14 +66,19 @@ def _resizes(seed: int, mode: str | None) -> tuple[Scenario, Runner]:
     return scenario, partial(run_changes, changes=changes)
 
 
+def _attempts(seed: int, mode: str | None) -> tuple[Scenario, Runner]:
+    return attempt.repeated(seed, mode), run_attempts
+
+
 KINDS = {
-    "plain": Kind(25, list(MODES), _plain(drawn)),
+    "plain": Kind(20, list(MODES), _plain(drawn)),
     "durable": Kind(15, list(MODES), _plain(durable)),
     "early": Kind(10, list(MODES), _plain(early)),
     "deltas": Kind(15, list(MODES), _plain(with_deltas)),
     "backups": Kind(10, PAIRED_MODES, _plain(with_backups)),
-    "resizes": Kind(15, PAIRED_MODES, _resizes),
-    "interrupted": Kind(10, list(MODES), _plain(interrupted)),
+    "resizes": Kind(10, PAIRED_MODES, _resizes),
+    "interrupted": Kind(5, list(MODES), _plain(interrupted)),
+    "attempts": Kind(15, list(MODES), _attempts, attempt.smaller),
 }
 
 

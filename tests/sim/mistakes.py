@@ -14,6 +14,7 @@ from psrt.communicator.base_communicator import BaseCommunicator
 from psrt.communicator.requests import PserverGroup
 from psrt.communicator.requests.lineage import Lineage
 from psrt.communicator.requests.retained import RetainedPush, RetainedPushes
+from psrt.pserver.checkpoints import find_cut
 from psrt.pserver.checkpoints.served_job import RecoveredPart
 from psrt.pserver.decisions.dedupe import SeenSequences
 from psrt.pserver.decisions.lineages import RecordedLineage
@@ -21,10 +22,12 @@ from psrt.pserver.decisions.member import MemberState
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.rounds import Rounds
 from psrt.pserver.frozen.change_marks import ChangeMarks
+from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.durable import Durability
 from psrt.pserver.serving.durable.delta_writer import DeltaWriter
 from psrt.pserver.serving.durable.part_source import PartSource
 from psrt.pserver.serving.id_list_cache import IdListCache
+from psrt.pserver.serving.resuming import Resuming
 from psrt.rpc.client import Client
 from psrt.storage.directory import Directory
 
@@ -216,7 +219,7 @@ def durable_before_it_is_sent(original: Callable[..., Any]) -> Callable[..., Any
     def take(self: PartSource, is_full: bool) -> Any:
         cut = original(self, is_full)
         if cut is not None:
-            self._progress.confirm(cut.point, self._clock.now())
+            self._durability.progress.confirm(cut.point, self._clock.now())
         return cut
 
     return take
@@ -300,3 +303,13 @@ def resize_forgotten(original: Callable[..., Any]) -> Callable[..., Any]:
         return found and replace(found, resized_to=0, began_at=0)
 
     return find
+
+
+def begins_with_the_newest_cut(original: Callable[..., Any]) -> Callable[..., Any]:
+    def beginning_of(self: CutCalls, trainer: int, trainers: int) -> Any:
+        if self.resumed is None:
+            return original(self, trainer, trainers)
+        newest = find_cut(self.resumed.directory, "latest")
+        return Resuming(newest).beginning_of(trainer, trainers)
+
+    return beginning_of

@@ -36,10 +36,13 @@ from psrt.pserver.frozen.frozen_records import FrozenRecords
 from psrt.pserver.replicas import kept_copy
 from psrt.pserver.replicas.copy_state import CopyState
 from psrt.pserver.serving import effect_runner, updates
+from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.durable import durability, part_source
 from psrt.pserver.serving.durable.delta_writer import DeltaWriter
 from psrt.pserver.serving.durable.part_source import PartSource
 from psrt.pserver.serving.id_list_cache import IdListCache
+from psrt.pserver.serving.join_calls import JoinCalls
+from psrt.pserver.serving.resuming import Resuming
 from psrt.rpc.client import Client
 from psrt.rpc.retry import RetryPolicy
 from tests.sim import mistakes
@@ -227,5 +230,20 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "a change of the number is not answered": Mutation(
         Resizing, "done", "sync", always([]), kind="resizes"
+    ),
+    "a cut lacks the state of a trainer that joins late": Mutation(
+        Resuming, "late_states", "geo", always(None), kind="attempts"
+    ),
+    "a cut lacks the position of a trainer that joins late": Mutation(
+        Resuming, "_unseen", "async", always(""), kind="attempts"
+    ),
+    "a late trainer begins its data anew at a recovered pserver": Mutation(
+        JoinCalls, "_begin_from", "async", always(None), kind="attempts", first=60
+    ),
+    "positions of a cut are not dealt to another number": Mutation(
+        Resuming, "_deals_again", "async", always(False), kind="attempts"
+    ),
+    "a trainer is given a newer cut than its job has resumed": Mutation(
+        CutCalls, "beginning_of", "async", mistakes.begins_with_the_newest_cut, kind="attempts"
     ),
 }

@@ -40,9 +40,9 @@ def check(cluster: SimCluster) -> None:
     if trained == {"completed"} and not beyond:
         _check_tables(cluster, were_replaced)
     if _has_last_cut(cluster, is_gentle):
-        check_last(cluster.directory("check"), *_held(cluster))
+        check_last(cluster.directory("check"), *held_by(cluster))
     if whole and cluster.is_geo:
-        _check_replicas(cluster, *_held(cluster))
+        _check_replicas(cluster, *held_by(cluster))
 
 
 def check_ends(cluster: SimCluster, trained: set[str], is_gentle: bool) -> None:
@@ -77,7 +77,7 @@ def _check_interrupted(cluster: SimCluster, trained: set[str]) -> None:
 
 def check_tables(cluster: SimCluster) -> None:
     """Raise `AssertionError` unless the tables hold what the ledger says."""
-    cluster.ledger.check(*_held(cluster), cluster.mode)
+    cluster.ledger.check(*held_by(cluster), cluster.mode)
 
 
 def _check_tables(cluster: SimCluster, were_replaced: bool) -> None:
@@ -85,7 +85,7 @@ def _check_tables(cluster: SimCluster, were_replaced: bool) -> None:
 
     In Sync with `shrink` a pserver may close a round without a dead trainer, and another not.
     """
-    rows, dense = _held(cluster)
+    rows, dense = held_by(cluster)
     differs = were_replaced and cluster.scenario.mode == "sync-shrink"
     if cluster.is_geo:
         cluster.ledger.acknowledged -= _lost_with_trainers(cluster)
@@ -150,7 +150,7 @@ def _check_pservers(cluster: SimCluster) -> None:
             raise Violation(f"{name} of a completed job ended with {end}")
 
 
-def _held(cluster: SimCluster) -> tuple[dict[int, float], dict[str, np.ndarray]]:
+def held_by(cluster: SimCluster) -> tuple[dict[int, float], dict[str, np.ndarray]]:
     """Rows by id and dense values that the tables hold in the end."""
     rows: dict[int, float] = {}
     dense: dict[str, np.ndarray] = {}

@@ -10,7 +10,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
 
 from psrt.communicator.base import Beginning, Communicator, Position
 from psrt.communicator.factory import make
@@ -20,15 +19,13 @@ from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
 from tests.sim.cluster import SimCluster, SimTrainer, described
+from tests.sim.dealt_steps import Steps
 from tests.sim.history import Verdict, judged
 from tests.sim.ledger import PLAN, gradients_of, ids_of, row_of
 from tests.sim.promises import Violation, check_ends, check_tables, is_beyond
 from tests.sim.scenario import ProcessFault, Scenario, Strike, drawn
 from tests.sim.training import CALL_TIMEOUT_S, RETAINED_BYTES, START_TIMEOUT_S, STEP_S
 from tests.sim.world import Process, World
-
-Steps: TypeAlias = list[tuple[int, int]]
-"""Steps to train, by the trainer whose they were at the beginning."""
 
 LATER = 9
 """Number of a process whose rows are never trained."""
@@ -211,9 +208,9 @@ class ResizedCluster(SimCluster):
 
         communicator.begins_at(begin)
         communicator.start(START_TIMEOUT_S)
-        communicator.pull_rows({"emb": _ids(todo, 0)})
+        communicator.pull_rows({"emb": ids_at(todo, 0)})
         for done, (owner, step) in enumerate(todo, 1):
-            communicator.begin({"emb": _ids(todo, done)})
+            communicator.begin({"emb": ids_at(todo, done)})
             self.world.sleep(self.world.random.uniform(0, STEP_S))
             self.ledger.sent.add(row_of(owner, 0, step))
             communicator.continues_at(partial(json.dumps, todo[done:]))
@@ -252,7 +249,8 @@ class ResizedCluster(SimCluster):
         return made, clients
 
 
-def _ids(todo: Steps, index: int):
+def ids_at(todo: Steps, index: int):
+    """The ids of a step of a list; behind its end, of one that is never trained."""
     owner, step = todo[index] if index < len(todo) else (LATER, 0)
     return ids_of(owner, 0 if index < len(todo) else LATER, step)
 

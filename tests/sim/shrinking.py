@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeAlias
 
 from tests.sim.scenario import Scenario
 
-
-def shrunk(scenario: Scenario, fails: Callable[[Scenario], bool]) -> Scenario:
-    """The scenario without what it fails without: faults, restarts, trainers, cuts …
-
-    Greedy, until no single removal keeps the failure.
-    """
-    while (smaller := next(filter(fails, _smaller(scenario)), None)) is not None:
-        scenario = smaller
-    return scenario
+Smaller: TypeAlias = Callable[[Scenario], Iterator[Scenario]]
 
 
-def _smaller(scenario: Scenario) -> Iterator[Scenario]:
+def smaller(scenario: Scenario) -> Iterator[Scenario]:
     """Scenarios with one thing less, the largest things first."""
     strikes, links, steps = scenario.strikes, scenario.links, scenario.steps
     last = len(steps) - 1
@@ -42,3 +35,15 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
         if after_s:
             joins = (*scenario.joins_s[:index], 0.0, *scenario.joins_s[index + 1 :])
             yield replace(scenario, joins_s=joins)
+
+
+def shrunk(
+    scenario: Scenario, fails: Callable[[Scenario], bool], smaller: Smaller = smaller
+) -> Scenario:
+    """The scenario without what it fails without: faults, restarts, trainers, cuts …
+
+    Greedy, until no single removal keeps the failure.
+    """
+    while (less := next(filter(fails, smaller(scenario)), None)) is not None:
+        scenario = less
+    return scenario

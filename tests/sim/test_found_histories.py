@@ -31,6 +31,7 @@ FOUND = [
     ("deltas", "async-merging", 63001196),
     ("interrupted", "async-pool", 16973),
     ("resizes", "half-async", 21842),
+    ("deltas", "geo", 124),
 ]
 
 

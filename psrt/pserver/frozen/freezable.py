@@ -75,7 +75,7 @@ class FreezableRows:
 
     @property
     def logged_to(self) -> int:
-        """The position up to which changes are logged; it only grows."""
+        """The position up to which changes are logged; it grows until a restore."""
         raise NotImplementedError
 
     def track_changes(self, consumer: str = CUTS) -> None:

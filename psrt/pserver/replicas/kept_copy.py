@@ -22,12 +22,14 @@ from psrt.pserver.serving import PserverService
 class KeptCopy:
     """Tables in a service that does not serve yet; `make` makes one.
 
-    `state` are the decisions of the last tick; it `is_over` if no trainer will ask for anything
+    `state` are the decisions of the last tick, `began_at` is the cut that its job began with, 0 =
+    none; it `is_over` if no trainer will ask for anything
     again, and `failure` is the error that has ended its job. One thread at a time calls this.
     """
 
     def __init__(self, make: Callable[[], PserverService]) -> None:
         self.state: dict[str, Any] = {}
+        self.began_at = 0
         self.service: PserverService | None = None
         self.is_over = False
         self.failure: PsrtError | None = None
@@ -56,6 +58,7 @@ class KeptCopy:
             _put(self._coming, pages)
         if is_last:
             self._complete(read["cut"]["state"])
+            self.began_at = read["cut"]["began_at"]
             self.is_over, failed = read["cut"]["over"], read["cut"].get("failed")
             self.failure = None if failed is None else from_code(**failed)
 

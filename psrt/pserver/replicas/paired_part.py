@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from psrt.core.errors import ErrorCode, PsrtError, UnavailableError
 from psrt.core.threads import CrashReport
+from psrt.pserver.checkpoints import SavedCut
 from psrt.pserver.decisions import Member, has_ended, using
 from psrt.pserver.replicas.copy_state import Answer, CopyState, Piece
 from psrt.pserver.replicas.kept_copy import KeptCopy
@@ -34,6 +35,10 @@ class HostProcess(Protocol):
 
     def members(self) -> Sequence[Member]:
         """The members of the job, as the part whose home this process is has them."""
+        ...
+
+    def cut(self, number: int) -> SavedCut | None:
+        """The complete cut of a number, 0 = none; None, and a warning, if it cannot be read."""
         ...
 
     def changed(self) -> None:
@@ -148,6 +153,8 @@ class PairedPart:
 
     def _serve(self, elsewhere: Sequence[Member]) -> None:
         state, service = self._copy.state, self._copy.take_out()
+        if (cut := self._host.cut(self._copy.began_at)) is not None:
+            service.began_with(cut)
         service.take_over(state, elsewhere)
         self._state.serve()
         self.service = service

@@ -15,7 +15,7 @@ from typing import Any
 from psrt.core.errors import PsrtError
 from psrt.core.log import add_fields
 from psrt.core.threads import CrashReport, start_thread
-from psrt.pserver.checkpoints import Settings
+from psrt.pserver.checkpoints import SavedCut, Settings, find_cut
 from psrt.pserver.decisions import JobIdentity, Member
 from psrt.pserver.replicas.paired_part import PairedPart, finish, is_fenced
 from psrt.pserver.replicas.replicator import Replicator
@@ -156,6 +156,16 @@ class PartHost:
     def members(self) -> Sequence[Member]:
         """The members of the job, as the home part has them."""
         return () if self._is_fenced else self.own.members()
+
+    def cut(self, number: int) -> SavedCut | None:
+        """The complete cut of a number, 0 = none; None, and a warning, if it cannot be read."""
+        if not number or self._cuts is None:
+            return None
+        try:
+            return find_cut(self._cuts.directory, str(number))
+        except PsrtError as error:
+            log.warning("trainers that have not joined yet begin anew: %s", error)
+            return None
 
     def changed(self) -> None:
         """Report the end of the process if nothing is left to serve or to back up.

@@ -127,7 +127,7 @@ class CutCalls:
                 self.durability.begin(self._settings, self.name)
             if mine == 0:
                 given = endpoints, self._clock, steps, self._crashes, self._cutting.history
-                settings = self.resuming.kept_by(self._settings, self.durability.is_asked)
+                settings = self.resuming.kept_by(self._settings, self.durability.is_durable)
                 self._coordination = coordinator(settings, *given, self._recovered)
                 if self._is_beginning and self.durability.is_asked:
                     self._coordination.request()
@@ -152,15 +152,15 @@ class CutCalls:
         return beginning
 
     def begin_from(self, number: int, joined: Mapping[int, int] = NOBODY) -> None:
-        """Let trainers go on from a complete cut, whose tables this pserver holds.
-
-        Those that have `joined` do so already: incarnations of their processes by trainer.
-        """
+        """Let trainers go on from a complete cut, whose tables this pserver holds."""
         assert self._settings is not None, "a pserver with a part of a cut has a directory"
-        self.resumed = find_cut(self._settings.directory, str(number))
-        self.durability.began_at = number
-        self.resuming = Resuming(self.resumed)
-        self.states = StateCalls(self._cutting, self.resumed, joined)
+        self.began_with(find_cut(self._settings.directory, str(number)), joined)
+
+    def began_with(self, cut: SavedCut, joined: Mapping[int, int] = NOBODY) -> None:
+        """Let trainers go on from `cut`; those that have `joined`, incarnations by number, do."""
+        self.resumed, self.resuming = cut, Resuming(cut)
+        self.durability.began_at = cut.number
+        self.states = StateCalls(self._cutting, cut, joined)
 
     def trainers_from(self, number: int) -> int:
         """The number of trainers from the proposed cut `number` on; 0 = it stays, or elsewhere."""

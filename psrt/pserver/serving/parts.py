@@ -182,17 +182,17 @@ def _rows_pull(tables: TableRegistry, part: pb.Part, tensors: Iterator[Array]) -
 
 def _changed_pull(tables: TableRegistry, part: pb.Part) -> ChangedPull:
     table = tables.sparse(part.table)
-    if not table.logs_changes:
+    if (log := table.change_log) is None:
         raise WireError(
             f"PULL_CHANGED needs mode Geo; table {part.table!r} does not log changes. "
             "The call was refused.",
             code=ErrorCode.JOB_MISMATCH,
             hint="In the other modes trainers pull the rows they need by id.",
         )
-    if part.position > table.logged_to:
+    if part.position > log.end and not log.has_predecessors:
         raise WireError(
             f"the call asks what changed in table {part.table!r} from position {part.position} on, "
-            f"but its log ends at {table.logged_to}; it was refused.",
+            f"but its log ends at {log.end}; it was refused.",
             code=ErrorCode.JOB_MISMATCH,
             hint="Ask from the position that this pserver's last reply named, or from 0.",
         )

@@ -91,6 +91,7 @@ class PserverService:
         state = PserverState(*of_state, proposed_cut=lambda: self._cuts.proposed)
         actions = self._ended, self._forget, self._cuts.freeze, self._completed, self._cuts.no_part
         self._runner = EffectRunner(state, self.meters, self._clock, *actions)
+        self.began_with = self._cuts.began_with
         of_cuts = self._cuts, self._runner, self._clock, self._crashes, carrier
         self.moments, self._end_cut = CutMoments(*of_cuts), EndCut(*of_cuts)
         self._resizes = Resizes(self._cuts, self._runner, self._forget, on_resized)
@@ -159,7 +160,7 @@ class PserverService:
     def source(self) -> PartSource:
         """The ticks of this part, for one backup."""
         facts = self._incarnation, self._runner, self.tables, self._upkeep
-        return PartSource(*facts, self._cuts.durability.progress, self._clock)
+        return PartSource(*facts, self._cuts.durability, self._clock)
 
     def members(self) -> list[Member]:
         """The trainers of the job; none before it has begun."""

@@ -7,6 +7,10 @@ asks from position 0 has nothing yet and needs every row of the table.
     batch:   dropped  dropped  (0: a b) (1: b c) ┊          trainer 0, since 6 → {b, c}, 8
                                └ start
 
+The log of a process that goes on for a killed one begins in a range of positions of its own, drawn
+by lot: nobody knows how far the logs of all former processes got, and a reader that asks from a
+position of another log gets every row.
+
 A position in a request acknowledges all batches before it. Batches that every reader has
 acknowledged are dropped. From the rest, compaction drops an id of a batch if two newer batches, of
 different trainers, have it: no reader's answer changes, since one of the two is not its own. So
@@ -17,6 +21,7 @@ may be repeated. Pure bookkeeping; the table calls it under a lock.
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from dataclasses import dataclass
 
@@ -26,8 +31,10 @@ from psrt.core.types import I64
 from psrt.kernels.tables import rows as row_kernels
 
 _SLACK = 2
-_FAR = 1 << 32
-"""More batches than a pserver applies between two freezes of a table."""
+_RANGE = 1 << 32
+"""Positions of one log: more batches than a process applies."""
+_RANGES = 1 << 30
+"""Ranges to draw from; two logs of one table hardly ever have the same."""
 _LEAST_IDS = 1 << 16  # 512 KiB: below it, compaction does not pay off
 
 
@@ -39,11 +46,15 @@ class _Batch:
 
 
 class ChangeLog:
-    """Batches by position: all from `start` to `end` - 1."""
+    """Batches by position: all from `start` to `end` - 1.
+
+    If it `has_predecessors`, readers may ask from positions of theirs.
+    """
 
     def __init__(self, least_ids: int = _LEAST_IDS) -> None:
         self.start = 1
         self.end = 1
+        self.has_predecessors = False
         self._batches: deque[_Batch] = deque()
         self._size = 0
         self._limit = self._least = least_ids
@@ -51,9 +62,10 @@ class ChangeLog:
 
     @classmethod
     def behind(cls, processes: int) -> ChangeLog:
-        """An empty log, whose positions are behind those of so many processes that were killed."""
+        """An empty log of a process behind so many that were killed."""
         log = cls()
-        log.start = log.end = 1 + processes * _FAR
+        if processes:
+            log.restart(log.end)
         return log
 
     def __len__(self) -> int:
@@ -73,9 +85,10 @@ class ChangeLog:
     def since(self, trainer: int, position: int) -> I64 | None:
         """The distinct ids (n,) that others pushed from `position` to `end`.
 
-        None if the log does not reach back so far: then it may be any row. Acknowledges all batches
-        before `position` for `trainer`.
+        None if the log does not reach back so far, or `position` is of another log: then it may be
+        any row. Acknowledges all batches before `position` for `trainer`.
         """
+        position = position if position <= self.end else 0
         self._acknowledged[trainer] = position or self.end
         self._drop_acknowledged()
         if position < self.start:
@@ -86,9 +99,14 @@ class ChangeLog:
         return ids if len(others) == 1 else row_kernels.unique(ids, row_kernels.CellBuffer())[0]
 
     def restart(self, position: int) -> None:
-        """Begin far behind `position`, which another log had reached when its table was frozen:
-        readers that ask from there, or from what that log handed out later, get every row."""
-        self.start = self.end = max(self.end, position + _FAR)
+        """Begin in another range than that of `position`, which the log of a frozen table had
+        reached, and than that of this log."""
+        former = {position // _RANGE, self.end // _RANGE}
+        drawn = random.randrange(1, _RANGES)
+        while drawn in former:
+            drawn = random.randrange(1, _RANGES)
+        self.start = self.end = 1 + drawn * _RANGE
+        self.has_predecessors = True
 
     def release(self, trainer: int) -> None:
         """Stop waiting for acknowledgements of `trainer`, which has completed."""

@@ -64,7 +64,7 @@ class SparseTable(FreezableRows):
         self._helpers = helpers
         self.version = 0
         self._time = 0  # of the latest update
-        self._log = log
+        self.change_log = log
         self._log_lock = threading.Lock()
         self._rule = rule_of(spec.optimizer)
         self._decay = decay_of(spec.regularizer)
@@ -198,35 +198,35 @@ class SparseTable(FreezableRows):
 
     def put_facts(self, meta: Meta) -> None:
         super().put_facts(meta)
-        if self._log is not None:
+        if self.change_log is not None:
             with self._log_lock:
-                self._log.restart(meta["logged_to"])
+                self.change_log.restart(meta["logged_to"])
 
     @property
     def logs_changes(self) -> bool:
-        return self._log is not None
+        return self.change_log is not None
 
     @property
     def logged_ids(self) -> int:
         """The number of ids in the log, repeated ones included."""
-        return len(self._log) if self._log is not None else 0
+        return len(self.change_log) if self.change_log is not None else 0
 
     @property
     def logged_to(self) -> int:
-        """The position up to which changes are logged; it only grows."""
-        return self._log.end if self._log is not None else 0
+        """The position up to which changes are logged; it grows until the table is restored."""
+        return self.change_log.end if self.change_log is not None else 0
 
     def log(self, trainer: int, routed: RoutedIds) -> None:
         """Record that `trainer` has pushed these rows.
 
         Called after they are applied: who reads a row because of the log must get the change.
         """
-        if self._log is None:
+        if self.change_log is None:
             return
         padding = self.spec.padding_id
         ids = routed.ids if padding is None else routed.ids[routed.ids != padding]
         with self._log_lock:
-            self._log.add(trainer, ids)
+            self.change_log.add(trainer, ids)
 
     def changed(self, trainer: int, position: int) -> tuple[I64, int]:
         """The ids (n,) of rows that others than `trainer` have pushed since `position`.
@@ -234,18 +234,18 @@ class SparseTable(FreezableRows):
         Returns them with the position to ask from next. If `position` is 0 or too old, they are the
         ids of all rows.
         """
-        assert self._log is not None, "the table has no log"
+        assert self.change_log is not None, "the table has no log"
         with self._log_lock:
-            ids, end = self._log.since(trainer, position), self._log.end
+            ids, end = self.change_log.since(trainer, position), self.change_log.end
         if ids is None:
             ids = np.concatenate([stripe.ids() for stripe in self._stripes])
         return ids, end
 
     def release(self, trainer: int) -> None:
         """Drop the log entries kept for `trainer`, which has completed."""
-        if self._log is not None:
+        if self.change_log is not None:
             with self._log_lock:
-                self._log.release(trainer)
+                self.change_log.release(trainer)
 
     def export(self, cursor: int, max_rows: int) -> tuple[I64, F32, int]:
         """A page of the rows: ids (n,), weights (n, width), and the next cursor (0 = the end).

@@ -32,8 +32,8 @@ class TableRegistry:
     `loading` are the tables whose values are still being read: nobody uses them meanwhile.
     `stripes` is the number of stripes of each sparse table, `hours` the time since 1970.
     `preallocator` allocates memory ahead of their rows, `helpers` take part in large requests.
-    All tables have `limit_bytes` together. Change logs begin behind those of `processes_before`,
-    which served new tables before and were killed.
+    All tables have `limit_bytes` together. `processes_before` served new tables before, and were
+    killed: change logs have other positions than theirs.
     """
 
     def __init__(

@@ -114,6 +114,10 @@ class TwoPartTable:
         return False
 
     @property
+    def change_log(self) -> None:
+        return None
+
+    @property
     def logged_to(self) -> int:
         return 0
 

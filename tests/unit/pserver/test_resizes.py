@@ -105,6 +105,7 @@ class TakingPart(threading.Thread):
         self.error: PsrtError | None = None
         self._client = client
         self._cut = pb.Cut(number=number, trainers=trainers, position=position)
+        self._cut.last_push = client.last_push
         self.start()
 
     def run(self) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 from psrt.core.clock import Clock
 from psrt.pserver.checkpoints import LocalCut, LocalCuts
-from psrt.pserver.decisions import DurablePoint, DurableProgress, PserverState, point_of
+from psrt.pserver.decisions import DurablePoint, PserverState, point_of
 from psrt.pserver.eviction import Upkeep
+from psrt.pserver.serving.durable.durability import Durability
 from psrt.pserver.serving.durable.part_facts import local_facts
 from psrt.pserver.serving.effect_runner import EffectRunner
 from psrt.pserver.tables import TableRegistry
@@ -29,12 +30,12 @@ class PartSource:
         runner: EffectRunner,
         tables: TableRegistry,
         upkeep: Upkeep,
-        progress: DurableProgress,
+        durability: Durability,
         clock: Clock,
     ) -> None:
         self.incarnation = incarnation
         self._runner, self._tables, self._upkeep = runner, tables, upkeep
-        self._progress, self._clock = progress, clock
+        self._durability, self._clock = durability, clock
         self._cuts: LocalCuts[DurablePoint] = LocalCuts(REPLICA, tables)
         self._sent: Mapping[str, Any] = {}
 
@@ -50,7 +51,7 @@ class PartSource:
         """Record that the backup has a tick: its pushes are durable."""
         self._cuts.confirm(cut)
         self._sent = cut.facts
-        self._progress.confirm(cut.point, self._clock.now())
+        self._durability.progress.confirm(cut.point, self._clock.now())
 
     def give_up(self, cut: LocalCut[DurablePoint]) -> None:
         """Record that the backup may lack a tick."""
@@ -63,6 +64,7 @@ class PartSource:
             return None
         specs = [table.spec for table in self._tables.all()]
         facts = local_facts(state, 0, self.incarnation, specs)
+        facts["began_at"] = self._durability.began_at
         if facts == self._sent and not is_full:
             return None
         return self._cuts.take(facts, point_of(state, now), is_full)

@@ -273,7 +273,7 @@ def test_facts_of_a_freeze_are_those_of_the_table_at_that_instant() -> None:
         assert expected.items() <= frozen.meta.items()
 
 
-def test_a_change_log_begins_behind_the_one_that_was_frozen() -> None:
+def test_a_change_log_has_other_positions_than_the_one_that_was_frozen() -> None:
     table, restored = (table_of(SPARSE["add"], logs=True) for _ in range(2))
     assert isinstance(restored, SparseTable)
     apply(table, PUSHES[:3])
@@ -284,30 +284,43 @@ def test_a_change_log_begins_behind_the_one_that_was_frozen() -> None:
 
     rows, position = restored.changed(0, table.logged_to)
 
-    assert position == restored.logged_to > table.logged_to
+    assert position == restored.logged_to != table.logged_to
     assert len(rows) == table.rows
     assert len(restored.changed(0, position)[0]) == 0
 
 
-def test_a_log_that_restarts_keeps_positions_it_gave_out() -> None:
-    log = ChangeLog()
-    log.restart(1 << 40)
-    before = log.end
-
+def restarted_with(log: ChangeLog, drawn: int, monkeypatch: pytest.MonkeyPatch) -> ChangeLog:
+    """The log, in the range that is drawn."""
+    monkeypatch.setattr("random.randrange", lambda least, most: drawn)
     log.restart(3)
+    return log
 
-    assert (log.start, log.end) == (before, before)
 
-
-def test_a_reader_gets_every_row_of_a_log_that_restarted_behind_one_that_went_on() -> None:
-    """The table was frozen at position 3; the killed pserver handed out 7 before it ended."""
-    log = ChangeLog()
-    log.restart(3)
-    for _ in range(9):
-        log.add(0, PUSHES[0].ids)
+@pytest.mark.parametrize("ranges", [(5, 6), (6, 5)])
+def test_a_reader_of_another_process_gets_every_row(
+    monkeypatch: pytest.MonkeyPatch, ranges: tuple[int, int]
+) -> None:
+    """Two processes went on from position 3, one after the other, and left nothing durable."""
+    killed, log = (restarted_with(ChangeLog(), drawn, monkeypatch) for drawn in ranges)
+    for each in (killed, log):
+        for _ in range(9):
+            each.add(0, PUSHES[0].ids)
 
     assert log.since(1, 7) is None
+    assert log.since(1, killed.end) is None
     assert log.since(1, log.end) is not None
+
+
+def test_no_two_ranges_of_a_table_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter([7, 7, 8])
+    monkeypatch.setattr("random.randrange", lambda least, most: next(drawn))
+    log = ChangeLog()
+    log.restart(3)
+    before = log.end
+
+    log.restart(before)
+
+    assert log.end > before
 
 
 # --- dense tables ---

@@ -1,0 +1,49 @@
+"""Jobs that end and are resumed from their cuts lose no step, and count none twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.sim.attempt import EARLIER, LATEST, Attempt, Repeated, repeated
+from tests.sim.attempts import run_attempts
+from tests.sim.scenario import MODES
+
+HISTORIES = 2
+
+FIRST = Attempt("async", "anew", 2, (0.0, 0.0), cuts_s=(0.1,), ends_s=0.2)
+CALM = Repeated(1, "async", "stream-tcp", steps=(80,), joins_s=(0.0,))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_step_counts_once_though_a_job_is_killed_and_resumed(mode: str) -> None:
+    resumed = 0
+    for seed in range(HISTORIES):
+        verdict = run_attempts(repeated(seed, mode))
+        assert not verdict.violation, verdict
+        resumed += any("begins with cut" in each and "cut 0" not in each for each in verdict.trace)
+    assert resumed > 0
+
+
+@pytest.mark.parametrize("begins", [LATEST, EARLIER])
+def test_an_attempt_begins_with_the_cut_that_it_names(begins: str) -> None:
+    first = replace(FIRST, cuts_s=(0.1, 0.16), ends_s=0.25)
+    last = Attempt("async", begins, 3, (0.0, 0.3, 0.0))
+
+    verdict = run_attempts(replace(CALM, attempts=(first, last)))
+
+    assert not verdict.violation, verdict
+    number = {LATEST: 2, EARLIER: 1}[begins]
+    begun = [line for line in verdict.trace if f"begins with cut {number}:" in line]
+    assert len(begun) == 3
+
+
+def test_a_cut_that_was_reported_survives_the_loss_of_power() -> None:
+    first = replace(FIRST, loses_power=True)
+    last = Attempt("async", LATEST, 2, (0.0, 0.0))
+
+    verdict = run_attempts(replace(CALM, attempts=(first, last)))
+
+    assert not verdict.violation, verdict
+    assert sum("begins with cut 1:" in line for line in verdict.trace) == 2
