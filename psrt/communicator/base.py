@@ -90,10 +90,8 @@ class Communicator(CutParticipant, Watchable, Protocol):
         ...
 
     def use_rates(self, rates: Mapping[str, float], sums: bool = False) -> None:
-        """Send learning rates by parameter with all pushes from now on, queued ones included.
-
-        With `sums` a round of Sync makes its updates by the sum of gradients, in place of the mean.
-        """
+        """Send rates by parameter with all pushes from now on, queued ones included; with `sums`,
+        rounds of Sync add their gradients up, in place of the mean."""
         ...
 
     def flush(self, timeout_s: float, final: bool = False) -> dict[str, F32]:
@@ -115,13 +113,5 @@ class Communicator(CutParticipant, Watchable, Protocol):
         ...
 
 
-__all__ = [
-    "Backlog",
-    "Beginning",
-    "BeginsAt",
-    "Communicator",
-    "CutParticipant",
-    "Gradient",
-    "Gradients",
-]
-__all__ += ["Position", "Pulled", "Timeline", "Versions", "no_position"]
+__all__ = ["Backlog", "Beginning", "BeginsAt", "Communicator", "CutParticipant"]
+__all__ += ["Gradient", "Gradients", "Position", "Pulled", "Timeline", "Versions", "no_position"]
