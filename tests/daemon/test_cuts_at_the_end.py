@@ -91,6 +91,7 @@ def resume(job: Path, whole: dict[str, np.ndarray], *flags: str) -> str:
     return resumed.output
 
 
+@pytest.mark.long
 def test_a_job_that_has_trained_ends_with_a_cut_and_goes_on_from_it_for_more_epochs(
     tmp_path: Path, whole: dict[str, np.ndarray]
 ) -> None:

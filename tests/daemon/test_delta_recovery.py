@@ -75,6 +75,7 @@ class Victim:
         return max((int(match[1]) for match in found if match), default=0)
 
 
+@pytest.mark.long
 def test_in_sync_a_pserver_that_is_killed_twice_changes_no_bit(tmp_path: Path) -> None:
     job = written_job(tmp_path, "sync")
     with launched(job, "whole") as whole:

@@ -225,8 +225,9 @@ def test_a_launched_job_starts_and_ends_trainers_and_each_example_counts_once(
     assert "leaves: the job goes on with 2 trainers" in (logs / "trainer.2.log").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("durability", ["delta", pytest.param("cut", marks=pytest.mark.long)])
+@pytest.mark.parametrize("durability", ["delta", "cut"])
 def test_a_durable_job_goes_on_with_its_new_number_though_each_pserver_is_killed(
     tmp_path: Path, durability: str
 ) -> None:

@@ -38,10 +38,11 @@ from tests.support.many_seeds import results_of
 from tests.support.pages import page
 from tests.support.processes import ROOT, psrt
 
-SEEDS = (1015, 1079, 1151, 1158, 1160, 1183)
+_MORE = (1079, 1158, 1160)
+SEEDS = (1015, 1151, 1183, *(pytest.param(seed, marks=pytest.mark.long) for seed in _MORE))
 """Rounds of all five modes, over every carrier, with faults of every kind but the slow ones."""
 
-MOVED_CLOCKS = (7001, 7003)
+MOVED_CLOCKS = (7001, pytest.param(7003, marks=pytest.mark.long))
 """Rounds of `--clocks`, over a Unix socket with cuts and over grpc."""
 
 CUT_OFF = 1
@@ -229,7 +230,7 @@ def test_a_small_disk_can_be_filled_and_made_read_only(tmp_path: Path) -> None:
 
 
 COMMANDS = [
-    line
+    pytest.param(line, marks=pytest.mark.long) if "--mode" in line or "--hosts" in line else line
     for block in re.findall(r"^```sh\n(.*?)^```", page("guarantees.md"), re.M | re.S)
     for line in block.splitlines()
     if not line.startswith(("PSRT_", "bin/fuzz"))  # tests/fuzz runs that one

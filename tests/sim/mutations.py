@@ -102,7 +102,7 @@ MUTATIONS: dict[str, Mutation] = {
         updates, "_apply_mean", "sync", mistakes.mean_over_one_more
     ),
     "a new process leaves the push of the former": Mutation(
-        Rounds, "replaced", "sync", mistakes.replaced_without_withdrawal, first=30
+        Rounds, "replaced", "sync", mistakes.replaced_without_withdrawal, first=405
     ),
     "completing changes nothing": Mutation(Membership, "complete", "async", always(None)),
     "rounds wait for trainers that completed": Mutation(
@@ -200,7 +200,7 @@ MUTATIONS: dict[str, Mutation] = {
         part_source, "local_facts", "async", mistakes.without_push_keys, kind="backups"
     ),
     "pushes count as durable before the backup has them": Mutation(
-        PartSource, "take", "async", mistakes.durable_before_it_is_sent, kind="backups", first=700
+        PartSource, "take", "async", mistakes.durable_before_it_is_sent, kind="backups", first=728
     ),
     "the decisions of a tick come without its rows": Mutation(
         kept_copy, "_put", "async", mistakes.only_whole_ticks, kind="backups"
@@ -213,11 +213,11 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "clocks never let a trainer go": Mutation(Clocks, "answer_met", "ssp", always([])),
     "a successor begins a step late": Mutation(
-        Lineage, "join", "async", mistakes.begins_a_step_late
+        Lineage, "join", "async", mistakes.begins_a_step_late, first=176
     ),
     "a successor pushes what a pserver has": Mutation(Lineage, "has", "half-async", always(False)),
     "a successor takes the record of another pserver": Mutation(
-        Lineage, "_take", "async", mistakes.record_of_another_pserver
+        Lineage, "_take", "async", mistakes.record_of_another_pserver, first=176
     ),
     "a successor begins at an old position": Mutation(
         RecordedLineage, "record", "async", mistakes.oldest_position
@@ -238,12 +238,17 @@ MUTATIONS: dict[str, Mutation] = {
         Resuming, "_unseen", "async", always(""), kind="attempts"
     ),
     "a late trainer begins its data anew at a recovered pserver": Mutation(
-        JoinCalls, "_begin_from", "async", always(None), kind="attempts", first=60
+        JoinCalls, "_begin_from", "async", always(None), kind="attempts", first=68
     ),
     "positions of a cut are not dealt to another number": Mutation(
         Resuming, "_deals_again", "async", always(False), kind="attempts"
     ),
     "a trainer is given a newer cut than its job has resumed": Mutation(
-        CutCalls, "beginning_of", "async", mistakes.begins_with_the_newest_cut, kind="attempts"
+        CutCalls,
+        "beginning_of",
+        "async",
+        mistakes.begins_with_the_newest_cut,
+        kind="attempts",
+        first=16,
     ),
 }

@@ -16,7 +16,7 @@ from tests.sim.scenario import (
     with_deltas,
 )
 
-HISTORIES, DURABLE, DELTAS, EARLY, BACKUPS, INTERRUPTED = 12, 8, 6, 6, 6, 8
+HISTORIES, DURABLE, DELTAS, EARLY, BACKUPS, INTERRUPTED = 8, 6, 4, 4, 6, 6
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -15,7 +15,7 @@ from psrt.rpc.methods import Method
 from psrt.rpc.wire.frames import Message
 
 CALLERS = 3
-CHILDREN = 300  # with its fork handlers 1 of 40 was lost
+CHILDREN = 120  # with its fork handlers 1 of 40 was lost
 
 
 @pytest.fixture
