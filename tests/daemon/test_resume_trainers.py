@@ -81,15 +81,11 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return killed_job(tmp_path_factory.mktemp("killed"), "async", 2, "shuffle_seed = 3")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("trainers", "pservers", "mode"),
-    [
-        (3, 2, "half_async"),
-        pytest.param(3, 3, "async", marks=pytest.mark.long),
-        pytest.param(1, 2, "ssp", marks=pytest.mark.long),
-        pytest.param(2, 3, "async", marks=pytest.mark.long),
-    ],
+    [(3, 2, "half_async"), (3, 3, "async"), (1, 2, "ssp"), (2, 3, "async")],
 )
 def test_each_example_is_trained_once_an_epoch(
     killed: Path, trainers: int, pservers: int, mode: str

@@ -129,8 +129,9 @@ def job_of(
         yield made
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(("before", "after"), [pytest.param(2, 3, marks=pytest.mark.long), (3, 1)])
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 1)])
 def test_each_example_is_trained_once_an_epoch(tmp_path: Path, before: int, after: int) -> None:
     with job_of(tmp_path, "async", before, data="shuffle_seed = 3") as job:
         for newcomer in range(before, after):
@@ -148,6 +149,7 @@ def test_each_example_is_trained_once_an_epoch(tmp_path: Path, before: int, afte
     assert all(f"leaves: the job goes on with {after} trainers" in each.output for each in leave)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_cut_that_fails_changes_nothing_and_the_next_request_succeeds(tmp_path: Path) -> None:
     with job_of(tmp_path, "half_async", 2, failpoints=["", "cut.before_part=fail"]) as job:

@@ -58,7 +58,8 @@ def job_from(trained: Path, directory: Path, optimizer: str = "Adagrad") -> Path
     return job
 
 
-@pytest.mark.parametrize("kind", [pytest.param("model", marks=pytest.mark.long), "cuts"])
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["model", "cuts"])
 def test_a_job_goes_on_with_new_data_and_another_optimizer(
     trained: Path, tmp_path: Path, kind: str
 ) -> None:

@@ -38,8 +38,8 @@ from tests.support.many_seeds import results_of
 from tests.support.pages import page
 from tests.support.processes import ROOT, psrt
 
-_MORE = (1079, 1158, 1160)
-SEEDS = (1015, 1151, 1183, *(pytest.param(seed, marks=pytest.mark.long) for seed in _MORE))
+_MORE = (1079, 1158, 1160, 1183)
+SEEDS = (1015, 1151, *(pytest.param(seed, marks=pytest.mark.long) for seed in _MORE))
 """Rounds of all five modes, over every carrier, with faults of every kind but the slow ones."""
 
 MOVED_CLOCKS = (7001, pytest.param(7003, marks=pytest.mark.long))
@@ -229,8 +229,12 @@ def test_a_small_disk_can_be_filled_and_made_read_only(tmp_path: Path) -> None:
         disk.close()
 
 
+def _is_long(command: str) -> bool:
+    return any(flag in command for flag in ("--mode", "--hosts", "--minutes"))
+
+
 COMMANDS = [
-    pytest.param(line, marks=pytest.mark.long) if "--mode" in line or "--hosts" in line else line
+    pytest.param(line, marks=pytest.mark.long) if _is_long(line) else line
     for block in re.findall(r"^```sh\n(.*?)^```", page("guarantees.md"), re.M | re.S)
     for line in block.splitlines()
     if not line.startswith(("PSRT_", "bin/fuzz"))  # tests/fuzz runs that one
