@@ -214,6 +214,12 @@ class Compiled:
                     self.cells[name].follows = self.cells[leader]
 
 
+def body_of(op: Bound) -> Program:
+    """The program of one turn, or step, of an op that repeats a program; to test, if it is."""
+    body = Program.from_text(op.attrs["body"])
+    return body.clone(for_test=True) if op.attrs["is_test"] else body
+
+
 def _checked_dtype(dtype: Any) -> np.dtype[Any]:
     """The float dtype of an executor; raises `ProgramError`."""
     for known in (np.dtype(np.float32), np.dtype(np.float64)):

@@ -14,7 +14,7 @@ import numpy as np
 from psrt.core.types import Array
 from psrt.executor.compute import Bound, Step, computes
 from psrt.executor.memory import Cell
-from psrt.executor.program.compiled import Compiled
+from psrt.executor.program.compiled import Compiled, body_of
 from psrt.graph.backward import append_gradients, vars_that_need_gradients
 from psrt.graph.builder import Builder
 from psrt.graph.layers import elementwise_mul, reduce_sum, sums
@@ -36,9 +36,7 @@ class _Turn:
 
     def __init__(self, op: Bound, wanted: Sequence[str] = ()) -> None:
         self.op, attrs = op, op.attrs
-        body = Program.from_text(attrs["body"])
-        if attrs["is_test"]:
-            body = body.clone(for_test=True)
+        body = body_of(op)
         self.following = attrs["following"]
         count = attrs["carried"]
         self.carried, self.captured = attrs["reads"][:count], attrs["reads"][count:]

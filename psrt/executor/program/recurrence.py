@@ -13,7 +13,7 @@ import numpy as np
 from psrt.core.types import Array
 from psrt.executor.compute import Bound, RecurrentStep, Step, computes, offsets_of, steps_of
 from psrt.executor.memory import Cell
-from psrt.executor.program.compiled import Compiled
+from psrt.executor.program.compiled import Compiled, body_of
 from psrt.graph.backward import append_gradients
 from psrt.graph.builder import Builder
 from psrt.graph.layers import concat, data, elementwise_mul, reduce_sum
@@ -30,9 +30,7 @@ class _Body:
 
     def __init__(self, op: Bound, wanted: Sequence[str] = ()) -> None:
         self.op, attrs = op, op.attrs
-        body = Program.from_text(attrs["body"])
-        if attrs["is_test"]:
-            body = body.clone(for_test=True)
+        body = body_of(op)
         self.results = (*attrs["outputs"], *attrs["following"])
         self.states, self.inputs = attrs["states"], attrs["reads"]
         self.gradients = _differentiated(body, self.results, wanted) if wanted else {}

@@ -1,5 +1,6 @@
 """Layers that repeat others. In reading order:
 
+repeated_layers  the layers of one turn or step, while they are written
 recurrences  a step for each element of the examples
 loops        turns as long as a condition holds, and the arrays that they fill
 """

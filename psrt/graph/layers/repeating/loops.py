@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 from psrt.core.types import Shape
 from psrt.graph.builder import Layer, Vars
+from psrt.graph.layers.repeating.repeated_layers import RepeatedLayers
 from psrt.graph.ops import array_shape
 from psrt.graph.program import Op, Program, Var
 
 
-class Loop:
+class Loop(RepeatedLayers):
     """Turns of a loop under construction: layers between `begin` and `end` compute one of them.
 
     `while_loop` is the function of it. Vars that a turn computes are gone after it, except those
@@ -20,22 +20,7 @@ class Loop:
     """
 
     def __init__(self) -> None:
-        self._layer = Layer("while_loop")
-        self._begin = 0
-
-    def begin(self) -> None:
-        """Begin the turn: layers called from here on belong to it."""
-        self._begin = len(self._layer.program.ops)
-
-    @contextmanager
-    def outside(self) -> Iterator[None]:
-        """Let the layers of the block compute before the loop, once."""
-        ops = self._layer.program.ops
-        inside = ops[self._begin :]
-        del ops[self._begin :]
-        yield
-        self._begin = len(ops)
-        ops += inside
+        super().__init__("while_loop")
 
     def end(self, carried: Sequence[tuple[Var, Var]], condition: Var | None = None) -> list[Var]:
         """End the turn, and append the loop; returns the carried vars after it.
@@ -44,9 +29,7 @@ class Loop:
         that of the condition, which may begin as `condition` instead. Raises `ProgramError` for
         pairs that differ in type.
         """
-        program = self._layer.program
-        ops = program.ops[self._begin :]
-        del program.ops[self._begin :]
+        program, ops = self._layer.program, self._taken()
         made = dict.fromkeys(name for op in ops for name in op.writes())
         entered = [before.name for before, _ in carried]
         self._check(ops, carried)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from types import TracebackType
 from typing import NamedTuple
 
 from psrt.core.types import Shape
 from psrt.graph.builder import Layer, Vars
 from psrt.graph.initializer import Constant, Xavier
+from psrt.graph.layers.repeating.repeated_layers import RepeatedLayers
 from psrt.graph.ops import ROWS
 from psrt.graph.param import Param
 from psrt.graph.program import Op, Program, Var
@@ -106,7 +106,7 @@ def _width(layer: Layer, size: int, gates: int) -> int:
     return size // gates
 
 
-class Recurrence:
+class Recurrence(RepeatedLayers):
     """A recurrence over the elements of each example; layers in the block compute one step.
 
         with layers.Recurrence() as loop:
@@ -124,8 +124,7 @@ class Recurrence:
     """
 
     def __init__(self) -> None:
-        self._layer = Layer("recurrence")
-        self._begin = 0
+        super().__init__("recurrence")
         self._elements: dict[str, Var] = {}
         self._statics: dict[str, Var] = {}
         self._initial: dict[str, Var] = {}
@@ -143,20 +142,6 @@ class Recurrence:
     ) -> None:
         if kind is None:
             self.end()
-
-    def begin(self) -> None:
-        """Begin the step: layers called from here on belong to it."""
-        self._begin = len(self._layer.program.ops)
-
-    @contextmanager
-    def outside(self) -> Iterator[None]:
-        """Let the layers of the block compute before the recurrence, once."""
-        ops = self._layer.program.ops
-        inside = ops[self._begin :]
-        del ops[self._begin :]
-        yield
-        self._begin = len(ops)
-        ops += inside
 
     def element(self, x: Var) -> Var:
         """Return the element of each example at this step: ragged (n, …) → (rows, …).
@@ -210,8 +195,7 @@ class Recurrence:
         missing = [name for name in states if name not in self._following]
         if missing or not self._outputs:
             raise self._layer.error("the step updates not every state, or has no output")
-        ops = program.ops[self._begin :]
-        del program.ops[self._begin :]
+        ops = self._taken()
         made = dict.fromkeys(name for op in ops for name in op.writes())
         entered = self._elements | self._initial | self._statics
         captured = dict.fromkeys(

@@ -1,0 +1,40 @@
+"""The layers that one turn or step is made of, while they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from psrt.graph.builder import Layer
+from psrt.graph.program import Op
+
+
+class RepeatedLayers:
+    """Layers between `begin` and `_taken`; they leave the program for the op that repeats them."""
+
+    def __init__(self, kind: str) -> None:
+        self._layer = Layer(kind)
+        self._begin = 0
+
+    def begin(self) -> None:
+        """Begin the turn, or the step: layers called from here on belong to it."""
+        self._begin = len(self._layer.program.ops)
+
+    @contextmanager
+    def outside(self) -> Iterator[None]:
+        """Let the layers of the block compute before all turns, once."""
+        ops = self._layer.program.ops
+        inside = self._taken()
+        yield
+        self._begin = len(ops)
+        ops += inside
+
+    def _taken(self) -> list[Op]:
+        """Take the layers out of the program."""
+        ops = self._layer.program.ops
+        taken = ops[self._begin :]
+        del ops[self._begin :]
+        return taken
+
+
+__all__ = ["RepeatedLayers"]
