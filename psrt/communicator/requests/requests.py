@@ -105,8 +105,8 @@ class Request:
     the call has succeeded. After it, `changed` holds the rows of `pull_changed` by table, and
     `global_step` of a PUSH the mini-batches of all trainers that the pserver has counted.
     With `sums` a round updates by the sum of gradients, in place of their mean. `endpoint` is the
-    number of the pserver, `bucket` that of its bucket. Rows, and parts sent once
-    to each pserver, belong to bucket 0.
+    number of the pserver, `bucket` that of its bucket. Rows, and parts sent once to each pserver,
+    belong to bucket 0.
     """
 
     endpoint: int = 0
