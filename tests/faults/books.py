@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -214,7 +215,11 @@ def _position(text: str) -> tuple[int, int] | None:
     """Process and steps of a position, beyond all for a trainer that has completed.
 
     None for one that had not joined, and for one that was lost: it may have sent some steps more.
+    One that joins late, and whose data are dealt again, has the position of the cut before.
     """
+    if text.startswith("{"):
+        dealt = json.loads(text)["deal"]
+        return _position(dealt["positions"][dealt["trainer"]])
     if text == "completed":
         return (1 << 19, 1 << 19)
     if text in ("", "lost"):
