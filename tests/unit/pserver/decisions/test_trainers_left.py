@@ -207,9 +207,7 @@ def test_processes_that_sent_hello_and_nothing_else_do_not_keep_a_pserver(
     )
 
 
-def test_a_process_that_was_killed_before_its_first_lasting_connection_does_not_keep_a_pserver() -> (
-    None
-):
+def test_a_process_that_was_killed_before_its_connection_lasted_does_not_keep_a_pserver() -> None:
     """ATTEND over gRPC is a call; the connection that lasts follows it."""
     world = world_of(2)
     world.state = PserverState(WAIT_TIMEOUT_S, is_gone=TrainerConnections().is_gone)
