@@ -161,7 +161,7 @@ def test_run_from_trains_as_single_runs_do() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: type(mode).__name__)
-@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("replicas", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_every_mode_learns(mode: CommunicationMode, replicas: int) -> None:
     losses: dict[int, list[float]] = {}
 

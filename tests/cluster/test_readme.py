@@ -40,9 +40,10 @@ def test_the_readme_shows_quickstart_and_test_first() -> None:
 
 
 def test_ci_checks_builds_the_documentation_tests_and_packages() -> None:
-    steps = (ROOT / ".ci" / "run").read_text().splitlines()[-4:]
+    script = (ROOT / ".ci" / "run").read_text()
 
-    assert steps == ["bin/check", "bin/docs", "bin/test", "bin/package"]
+    assert script.splitlines()[-1] == "bin/test"
+    assert all(step in script for step in ("bin/check", "bin/docs", "bin/package"))
 
 
 @pytest.mark.slow

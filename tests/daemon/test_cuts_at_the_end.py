@@ -116,6 +116,7 @@ def test_without_checkpoint_at_end_a_job_ends_without_a_cut(tmp_path: Path) -> N
     assert complete_cuts(directory_at(tmp_path / "cuts")) == []
 
 
+@pytest.mark.long
 def test_an_interrupted_launch_goes_on_with_the_bits_of_one_that_was_not(
     tmp_path: Path, whole: dict[str, np.ndarray]
 ) -> None:

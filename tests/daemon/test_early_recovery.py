@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.daemon.test_recovery import model_of, plain_job, written_job
 from tests.support.by_hand import train_by_hand
@@ -13,6 +14,7 @@ from tests.support.processes import psrt
 from tests.support.pserver import daemon
 
 
+@pytest.mark.long
 def test_in_sync_it_changes_no_bit_and_nobody_else_is_started_again(tmp_path: Path) -> None:
     """Both pservers are killed in their first cut, before anything of it is written."""
     job = written_job(tmp_path, "sync")

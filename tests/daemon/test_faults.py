@@ -66,7 +66,7 @@ def launched(directory: Path, mode: str, pservers: int, trainers: int) -> Iterat
         yield launch
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("mode", ["sync", pytest.param("async", marks=pytest.mark.long)])
 def test_a_killed_pserver_ends_the_launch_and_is_named_with_its_last_lines(
     tmp_path: Path, mode: str
 ) -> None:
@@ -276,7 +276,7 @@ def assert_serves(pserver: DaemonProcess) -> None:
 # --- unequal data -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("mode", ["sync", pytest.param("async", marks=pytest.mark.long)])
 def test_trainers_with_unequal_files_end_well_in_a_launch(tmp_path: Path, mode: str) -> None:
     rows = (5 * BATCH, 60 * BATCH)
     job = write_files(tmp_path, [lines(n, seed=n) for n in rows], mode)

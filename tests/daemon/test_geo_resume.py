@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from psrt.core.errors import CATALOGUE, ErrorCode
 from psrt.pserver.checkpoints import complete_cuts, find_cut
@@ -58,6 +59,7 @@ def has_state_of_both(cuts: Path) -> bool:
     return all(cut.state_page(trainer, 0) is not None for trainer in range(2))
 
 
+@pytest.mark.long
 def test_every_example_of_a_killed_job_counts_once(tmp_path: Path) -> None:
     job, cuts = counting_job(tmp_path), tmp_path / "cuts"
     flags = "--trainers", "2", "--checkpoint-dir", str(cuts)

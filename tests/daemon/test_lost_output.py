@@ -19,7 +19,7 @@ from tests.support.small_job import BATCH, lines, write_files
     [
         ("trainer --local", "> /dev/full"),
         ("trainer --local", "| true"),
-        ("launch --pservers 1 --trainers 1", "> /dev/full"),
+        pytest.param("launch --pservers 1 --trainers 1", "> /dev/full", marks=pytest.mark.long),
     ],
 )
 def test_a_model_is_saved_without_a_reader_or_room(

@@ -73,6 +73,9 @@ class Planted:
 Stage = Callable[[Path, ExitStack], Planted]
 FAULTS: dict[str, tuple[Stage, str]] = {}
 """Stage by the name of the finding, and words of the remedy."""
+SHORT = ("open-files", "dev-shm", "directory", "torn-cut", "another-server: gRPC", "hung")
+SHORT += ("port-closed", "encryption", "missing-trainer", "silent-trainer", "different-jobs")
+"""Those that are planted by default: the others take as long, and differ in one check."""
 HERE = "this host"
 
 
@@ -434,7 +437,10 @@ def usual() -> set[tuple[str, str]]:
     return examined(Planted(HERE))[0]
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize(
+    "name",
+    [each if each in SHORT else pytest.param(each, marks=pytest.mark.long) for each in FAULTS],
+)
 def test_a_planted_fault_is_named_with_its_place_and_remedy(
     tmp_path: Path, usual: set[tuple[str, str]], name: str, record_property: Callable[..., None]
 ) -> None:

@@ -66,7 +66,8 @@ def launched(job: Path, name: str, pservers: int, *flags: str) -> Iterator[Runni
         yield running
 
 
-@pytest.mark.parametrize("pservers", [pytest.param(2, marks=pytest.mark.long), 3])
+@pytest.mark.long
+@pytest.mark.parametrize("pservers", [2, 3])
 def test_a_job_whose_pserver_was_killed_ends_with_the_bits_of_one_that_was_not(
     killed: Path, tmp_path: Path, pservers: int
 ) -> None:

@@ -141,6 +141,7 @@ def test_an_interrupted_job_goes_on_where_its_latest_cut_was(tmp_path: Path) -> 
     assert counts_after(job, "resumed", 3, 1) == [EPOCHS] * EXAMPLES
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_job_of_another_name_or_geo_does_not_resume(killed: Path) -> None:
     flags = "--checkpoint-dir", str(killed.parent / "cuts"), "--resume", "latest"

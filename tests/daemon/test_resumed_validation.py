@@ -30,7 +30,8 @@ def launched(job: Path, name: str, *flags: str) -> tuple[list[dict[str, Any]], s
     return [json.loads(report.read_text()) for report in reports], output
 
 
-@pytest.mark.parametrize("mode", ["sync", pytest.param("async", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_job_that_ended_early_ends_at_once_when_it_is_resumed(tmp_path: Path, mode: str) -> None:
     texts = [lines(BATCH * 4, seed=n) for n in range(2)]
     job = write_files(tmp_path, texts, mode, epochs=60)

@@ -100,6 +100,7 @@ def test_latency_is_told_alone_and_under_load(figures_of: Benchmark) -> None:
     assert found["load_rows_per_s"] > 0
 
 
+@pytest.mark.long
 def test_the_stress_test_finds_every_number_right(figures_of: Benchmark) -> None:
     found = figures_of("stress", "--seconds", "0.5", "--trainers", "4")
 

@@ -21,10 +21,8 @@ from tests.support.small_job import BATCH as SMALL_BATCH
 from tests.support.small_job import lines, write_files
 
 STEPS = 600
-LONG = [("async", "stream"), ("ssp", "stream"), ("half_async", "stream"), ("sync", "grpc")]
-LONG += [("sync", "stream")]
-CASES = [("async", "grpc")]
-CASES += [pytest.param(*case, marks=pytest.mark.long) for case in LONG]
+CASES = [("async", "stream"), ("ssp", "stream"), ("half_async", "stream"), ("sync", "grpc")]
+CASES += [("sync", "stream"), ("async", "grpc")]
 SECTION = """
 on_trainer_loss = "wait"
 """
@@ -63,6 +61,7 @@ def kill(running: Running, job: Path, name: str, trainer: int, after: int) -> No
     eventually(lambda: running.output.count(again) > count or count > 0, again, DEADLINE_S)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("mode", "carrier"), CASES)
 def test_every_example_counts_once_though_a_trainer_is_killed(
     tmp_path: Path, mode: str, carrier: str

@@ -62,7 +62,7 @@ def roles(ports: list[int], mode: str = "sync") -> list[dict[str, str]]:
     return [shared | variables for variables in own]
 
 
-@pytest.mark.parametrize("mode", ["sync", "geo"])
+@pytest.mark.parametrize("mode", ["sync", pytest.param("geo", marks=pytest.mark.long)])
 def test_one_script_is_two_pservers_and_two_trainers(tmp_path: Path, mode: str) -> None:
     ports = [free_port(), free_port()]
     with contextlib.ExitStack() as stack:

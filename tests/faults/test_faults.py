@@ -230,7 +230,7 @@ def test_a_small_disk_can_be_filled_and_made_read_only(tmp_path: Path) -> None:
 
 
 def _is_long(command: str) -> bool:
-    return any(flag in command for flag in ("--mode", "--hosts", "--minutes"))
+    return any(flag in command for flag in ("--mode", "--hosts", "--minutes", "--clocks"))
 
 
 COMMANDS = [

@@ -149,7 +149,10 @@ def by_flags(workspace: Path, port: int) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("commands", [by_arguments, by_environment, by_flags])
+@pytest.mark.parametrize(
+    "commands",
+    [by_arguments, *(pytest.param(c, marks=pytest.mark.long) for c in (by_environment, by_flags))],
+)
 def test_two_trainers_share_the_files_however_they_are_told_their_part(
     commands: Callable[[Path, int], list[str]], workspace: Path
 ) -> None:

@@ -7,8 +7,8 @@ import pytest
 from tests.sim.resizing import drawn_changes, durable_changes, run_changes
 from tests.sim.scenario import PAIRED_MODES
 
-HISTORIES = 8
-DURABLE_HISTORIES = 4
+HISTORIES = 4
+DURABLE_HISTORIES = 2
 
 
 @pytest.mark.parametrize("mode", PAIRED_MODES)
