@@ -31,6 +31,7 @@ from typing import IO, Any
 import numba
 from llvmlite import binding as llvm
 from numba.core import caching
+from numba.core.runtime.nrt import rtsys
 
 log = logging.getLogger(__name__)
 
@@ -204,10 +205,17 @@ class _KernelCache(caching.FunctionCache):
 
 
 class _ReadCache(_KernelCache):
-    """Without an entry numba would compile one and write it, which needs the whole lock."""
+    """Reads entries, and compiles nothing.
+
+    Without an entry numba would compile one and write it, which needs the whole lock. Before each
+    entry it would refresh what it knows for compiling, with 70 modules of its own: half the time
+    that the kernels of a process take to load.
+    """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        rtsys.initialize(target_context)  # kernels may allocate
+        with self._guard_against_spurious_io_errors():
+            found = self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         if found is None:
             raise KeyError(sig)
         return found
