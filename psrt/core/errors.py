@@ -54,6 +54,7 @@ class ErrorCode(enum.IntEnum):
     FENCED = 53
     RESIZING = 54
     RESTARTED = 55
+    TAKING_OVER = 56
     DEADLINE = 60
     TRAINER_LOST = 61
     CUT_GIVEN_UP = 62
@@ -115,6 +116,9 @@ CATALOGUE: dict[ErrorCode, ErrorSpec] = {
     ),
     ErrorCode.RESTARTED: ErrorSpec(
         "UNAVAILABLE", 55, "a call was meant for an earlier process of a pserver", retryable=True
+    ),
+    ErrorCode.TAKING_OVER: ErrorSpec(
+        "UNAVAILABLE", 56, "a backup is about to serve the part of a pserver that was started again"
     ),
     ErrorCode.DEADLINE: ErrorSpec("DEADLINE_EXCEEDED", 60, "a wait passed its deadline"),
     ErrorCode.TRAINER_LOST: ErrorSpec("ABORTED", 61, "a trainer left without completing"),
@@ -242,6 +246,7 @@ _CLASS_OF_CODE: dict[ErrorCode, type[PsrtError]] = {
     ErrorCode.FENCED: UnavailableError,
     ErrorCode.RESIZING: UnavailableError,
     ErrorCode.RESTARTED: UnavailableError,
+    ErrorCode.TAKING_OVER: UnavailableError,
     ErrorCode.TRAINER_LOST: JobError,
     ErrorCode.CUT_GIVEN_UP: JobError,
     ErrorCode.WARM_START_MISFIT: ConfigError,

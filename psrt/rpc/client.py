@@ -39,8 +39,7 @@ log = logging.getLogger("psrt.rpc")
 
 _HELLO_S, _LEAST_S = 5.0, 0.001
 _WAIT_REPORT_S, _HURRIED_S = 5.0, 1.0
-_COMPLETE_S = 5.0  # of one attempt; COMPLETE waits for no other trainer
-_CONFIRM_S = 1.0
+_COMPLETE_S, _CONFIRM_S = 5.0, 1.0  # of one attempt; COMPLETE waits for no other trainer
 _POLICY = RetryPolicy(max_s=0.5)
 _AGAIN_S = 0.05  # the longest wait before the next attempt, if another pserver may serve
 
@@ -100,6 +99,7 @@ class Client:
 
         `on_wait` receives a line of text every few seconds. Raises `UnavailableError`.
         """
+        self._recovery.forget()
         greet = partial(self._greet, min(_HELLO_S, timeout_s))
         return connected(self.route, greet, timeout_s, self._clock, self._closed, on_wait)
 
@@ -209,14 +209,14 @@ class Client:
         cause: PsrtError | None = None
         while True:
             left_s = max(timeout_s - (self._clock.now() - started), _LEAST_S)
-            advances = self._recovery.advances
+            advances, place = self._recovery.advances, self.route.place
             try:
                 return self._attempt(message, min(left_s, attempt_s))
             except PsrtError as failure:
                 if self._recovery.advances != advances:
                     started, attempts, cause = self._clock.now(), 0, None
                 attempts += 1
-                moved = self.route.failed(failure)
+                moved = self.route.failed(failure, place)
                 elapsed_s = self._clock.now() - started
                 error = failure if left_s <= attempt_s else lost_if_late(failure)
                 # A retry that ran out of time explains less than the failure that caused it.

@@ -35,12 +35,15 @@ def connected(
     policy = dataclasses.replace(_POLICY, budget_s=timeout_s)
     started, attempt, reported_s = clock.now(), 0, 0.0
     while True:
+        place = route.place
         try:
             return greet()
         except AccessError as error:
             raise not_admitted(route.place.endpoint, error) from error
         except UnavailableError as error:
-            route.failed(error)
+            if error.code is ErrorCode.TAKING_OVER:
+                raise
+            route.failed(error, place)
             elapsed_s = clock.now() - started
             delay_s = policy.next_delay(attempt, elapsed_s, error, random.random)
             if delay_s is None or closed.is_set():

@@ -81,3 +81,13 @@ def fenced(endpoint: str) -> UnavailableError:
         code=ErrorCode.FENCED,
         hint="See the logs of both pservers: the backup serves once every trainer asks it to.",
     )
+
+
+def taking_over(endpoint: str) -> UnavailableError:
+    """The error of a trainer that joins, and meets another process than before."""
+    return UnavailableError(
+        f"Pserver {endpoint} was started again while this trainer joined; its backup is about to "
+        "serve its part. The trainer joins once more.",
+        code=ErrorCode.TAKING_OVER,
+        hint="See the logs of both pservers: the backup serves once every trainer asks it to.",
+    )

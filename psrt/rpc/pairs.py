@@ -14,10 +14,12 @@ from psrt.rpc.hosts import split_endpoint
 
 
 class PartAddress(NamedTuple):
-    """A pserver that may serve a part: its endpoint, and its name for the part in headers."""
+    """A pserver that may serve a part: its endpoint, its name for the part in headers, and the
+    epoch in which it does."""
 
     endpoint: str
     header_part: int
+    epoch: int = 0
 
 
 class Pair(NamedTuple):
@@ -30,7 +32,7 @@ class Pair(NamedTuple):
     def serving(self, epoch: int) -> PartAddress:
         """The pserver that serves the part in `epoch`."""
         endpoint = self.other if epoch % 2 else self.home
-        return PartAddress(endpoint, self.part + 1 if epoch else 0)
+        return PartAddress(endpoint, self.part + 1 if epoch else 0, epoch)
 
     def backup(self, epoch: int) -> str:
         """The endpoint of the pserver that keeps the copy in `epoch`."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from psrt.core.errors import ErrorCode, PsrtError, UnavailableError
-from psrt.rpc.error_text import fenced, restarted
+from psrt.rpc.error_text import fenced, restarted, taking_over
 from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.route import Route
 
@@ -81,17 +81,22 @@ class Recovering:
         """Record a reply to HELLO; raises `JobError` if this trainer cannot go on with it.
 
         A trainer of a durable job may meet another process before `send_again` is known. A part
-        that fails over is served by another pserver then: `UnavailableError`.
+        that fails over is served by another pserver then: `UnavailableError`; FENCED, or
+        TAKING_OVER to a trainer that has not joined yet.
         """
         if self._tables is None:
             self._tables, self._process, self._complete = tables, process, process
         recovers = self._is_durable or self.send_again is not None
         if self._tables != tables or (self._process != process and not recovers):
-            lost = restarted(self._endpoint)
-            if not self._fails_over:
+            lost, failover = restarted(self._endpoint), self._route.failover
+            if failover is None:
                 raise lost
-            raise fenced(self._endpoint) from lost
+            raise (fenced if failover.has_begun else taking_over)(self._endpoint) from lost
         self._process = process
+
+    def forget(self) -> None:
+        """Take the next process that is met as the first one."""
+        self._tables, self._process, self._complete = None, 0, 0
 
     def answered(self) -> None:
         """Record a reply to a call of this thread: one more, if it is inside `run`."""

@@ -20,12 +20,18 @@ class Failover(Protocol):
         """True if no call may reach the present pserver, and no reply of it counts."""
         ...
 
+    @property
+    def has_begun(self) -> bool:
+        """True once the trainer has joined: its tables exist."""
+        ...
+
     def answered(self) -> None:
         """Record a reply."""
         ...
 
-    def failed(self, error: PsrtError) -> bool:
-        """React to a call without a reply; True if the client was moved to another pserver."""
+    def failed(self, error: PsrtError, epoch: int) -> bool:
+        """React to a call without a reply from the pserver of `epoch`; True if the client was moved
+        to another one."""
         ...
 
 
@@ -54,6 +60,6 @@ class Route:
         if self.failover is not None:
             self.failover.answered()
 
-    def failed(self, error: PsrtError) -> bool:
-        """React to a call without a reply; True if this leads to another pserver now."""
-        return self.failover is not None and self.failover.failed(error)
+    def failed(self, error: PsrtError, place: PartAddress) -> bool:
+        """React to a call to `place` without a reply; True if this leads to another pserver now."""
+        return self.failover is not None and self.failover.failed(error, place.epoch)

@@ -22,9 +22,10 @@ history, byte for byte. In reading order:
     mistakes    functions of psrt with a mistake
     mutations   planted bugs that histories must find
     shrinking   the least faults with which a seed still fails
+    dealt_steps  steps as data of trainers, and what positions leave
+    dealt_training  trainers that train lists of steps, which are dealt again
     resizing    histories in which the number of trainers changes
     attempt     jobs that are started several times, as data
-    dealt_steps  steps as data of trainers, and what positions leave
     whole_cuts  contents of cuts of any number of processes
     attempts    histories in which a job is resumed from its cuts
     kinds       kinds of histories, and their shares of many

@@ -11,7 +11,7 @@ import click
 
 from tests.sim.mutations import MUTATIONS
 from tests.sim.report import Draw, Totals, result_of
-from tests.sim.scenario import MODES
+from tests.sim.scenario import ALL_MODES
 from tests.support.many_seeds import results_of
 
 PROGRESS_EVERY = 1000
@@ -20,7 +20,7 @@ PROGRESS_EVERY = 1000
 @click.command()
 @click.option("--histories", default=200, show_default=True, help="How many seeds to run.")
 @click.option("--first", default=0, show_default=True, help="The first seed.")
-@click.option("--mode", type=click.Choice(list(MODES)), help="One mode only; not with --all.")
+@click.option("--mode", type=click.Choice(list(ALL_MODES)), help="One mode only; not with --all.")
 @click.option("--durable", "kind", flag_value="durable", help="Pservers recover from cuts.")
 @click.option("--deltas", "kind", flag_value="deltas", help="…, and from local cuts.")
 @click.option("--early", "kind", flag_value="early", help="…, are killed before the first one.")

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tests.sim.network import LinkFault
-from tests.sim.scenario import CARRIERS, PAIRED_MODES, ProcessFault, Scenario, Strike
-from tests.sim.scenario import MODES as ALL_MODES
+from tests.sim.scenario import CARRIERS, MODES, PAIRED_MODES, ProcessFault, Scenario, Strike
 
 ANEW, LATEST, EARLIER = "anew", "latest", "earlier"
 """Beginnings of an attempt: nothing, the newest cut if there is one, or the one before that."""
@@ -61,9 +60,9 @@ class Repeated(Scenario):
 
 
 def repeated(seed: int, mode: str | None = None) -> Repeated:
-    """The attempts of a seed: some that are killed, and a last one without faults of processes."""
+    """The attempts of a seed: some that are killed, and a last one that must complete."""
     draw = random.Random(f"repeated {seed} {mode}")
-    mode = mode or draw.choice(list(ALL_MODES))
+    mode = mode or draw.choice(list(MODES))
     is_geo = mode.startswith("geo")
     durability = draw.choice(["", "", "cut", "delta", "cut" if is_geo else "replica"])
     most = MOST_GEO_STEPS if is_geo else MOST_STEPS
@@ -81,9 +80,18 @@ def repeated(seed: int, mode: str | None = None) -> Repeated:
         is_durable=bool(durability),
         has_deltas=durability == "delta",
         has_backups=durability == "replica",
-        ends_with_cut=draw.random() < 0.3 and durability != "replica",
-        attempts=(*attempts, replace(last, ends_s=0.0, strikes=(), loses_power=False)),
+        ends_with_cut=draw.random() < 0.3,
+        attempts=(*attempts, _last(last, durability, f"{seed} {mode}")),
     )
+
+
+def _last(attempt: Attempt, durability: str, seed: str) -> Attempt:
+    """The last attempt: it completes, also with backups, although a pserver is killed then."""
+    draw, kills = random.Random(f"last kill {seed}"), ()
+    if durability == "replica" and draw.random() < 0.8:
+        at_s, for_s = round(draw.uniform(0.05, 0.6), 4), round(draw.uniform(0.05, 0.6), 2)
+        kills = (Strike(at_s, ProcessFault.KILL, f"pserver {draw.randrange(2)}", for_s),)
+    return replace(attempt, ends_s=0.0, strikes=kills, loses_power=False)
 
 
 def _attempt(draw: random.Random, mode: str, durability: str, is_first: bool) -> Attempt:
@@ -112,7 +120,7 @@ def _attempt(draw: random.Random, mode: str, durability: str, is_first: bool) ->
 
 def _strikes(draw: random.Random, mode: str, durability: str, trainers: int) -> tuple[Strike, ...]:
     """Faults of single processes that a job survives: a pserver of a durable one is started again,
-    and otherwise a trainer, but in Geo."""
+    and otherwise a trainer."""
     found = []
     for _ in range(draw.choice([0, 1, 1, 2])):
         at_s = round(draw.choice([draw.uniform(0.02, 0.15), draw.uniform(0.0, 0.8)]), 4)
@@ -120,7 +128,7 @@ def _strikes(draw: random.Random, mode: str, durability: str, trainers: int) -> 
         pserver, trainer = f"pserver {draw.randrange(2)}", f"trainer {draw.randrange(trainers)}"
         if durability:
             found.append(Strike(at_s, ProcessFault.KILL, pserver, for_s))
-        elif mode.startswith("geo") or draw.random() < 0.5:
+        elif draw.random() < 0.5:
             found.append(Strike(at_s, ProcessFault.PAUSE, draw.choice([pserver, trainer]), for_s))
         else:
             found.append(Strike(at_s, ProcessFault.KILL, trainer, for_s))

@@ -6,38 +6,24 @@ loses, the cut that the next one begins with has its steps once, and the others 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from psrt.communicator.base import Beginning, Communicator, Position
-from psrt.communicator.factory import make
 from psrt.coordinator.retention import Retention
-from psrt.core import specs
-from psrt.core.errors import PsrtError
 from psrt.pserver.checkpoints import SavedCut, Settings, complete_cuts, find_cut
-from psrt.rpc import pb
-from psrt.rpc.client import Client
 from tests.sim.attempt import ANEW, EARLIER, Attempt, Repeated
-from tests.sim.cluster import SimCluster, SimPserver, SimTrainer, described
-from tests.sim.dealt_steps import Steps, all_steps, left_to, share_of
+from tests.sim.backups import is_backed_up
+from tests.sim.cluster import SimCluster, SimPserver, SimTrainer
+from tests.sim.dealt_steps import Steps, all_steps, left_to
+from tests.sim.dealt_training import DealtCluster
 from tests.sim.history import Verdict, judged
-from tests.sim.ledger import PLAN, gradients_of, row_of
 from tests.sim.promises import Violation, held_by
-from tests.sim.resizing import ids_at
-from tests.sim.scenario import MODES, Scenario
-from tests.sim.training import (
-    CALL_TIMEOUT_S,
-    RETAINED_BYTES,
-    START_TIMEOUT_S,
-    STEP_S,
-    JobHasEndedError,
-)
-from tests.sim.whole_cuts import Content, check_content, content_of, plan_on
+from tests.sim.scenario import ALL_MODES, Scenario, Strike
+from tests.sim.whole_cuts import Content, Doubts, check_content, content_of, plan_on
 from tests.sim.world import MOST_SWITCHES, Process, World
-from tests.support.geo import GeoByHand, OwnByHand, with_add
+from tests.support.geo import with_add
 
 PAUSE_S = 1.0
 """Seconds between two attempts."""
@@ -51,20 +37,23 @@ def run_attempts(scenario: Scenario) -> Verdict:
     return judged(scenario, lambda world: AttemptsCluster(world, scenario), check)
 
 
-class AttemptsCluster(SimCluster):
+class AttemptsCluster(DealtCluster):
     """The processes of one attempt after another, over one disk.
 
     `failures` are the ends of processes that no error of the catalogue may have, of all attempts.
+    `doubts` are steps of trainers in Geo that were killed, and begun anew.
     """
 
     def __init__(self, world: World, scenario: Repeated) -> None:
         self.attempts, self.number = scenario.attempts, -1
         self.steps = all_steps(scenario.steps)
         self.failures: list[str] = []
+        self.doubts = Doubts()
         self.has_replaced = False
         self._is_between = False
         self._over_s = math.inf  # when the last trainer of this attempt was over
-        self._reported = self._processes = 0
+        self._reported = 0
+        self._left = set(self.steps)  # at the beginning of this attempt
         self._checked: set[int] = set()
         super().__init__(world, scenario)
 
@@ -102,7 +91,7 @@ class AttemptsCluster(SimCluster):
         attempt, now = self.attempt, self.world.now
         self.world.note(f"attempt {self.number} begins{attempt}")
         self.world.switches, self._over_s = 0, math.inf
-        self.mode = MODES[attempt.mode]
+        self.mode = ALL_MODES[attempt.mode]
         plan = plan_on(attempt.pservers)
         self.plan = with_add(plan) if self.is_geo else plan
         self.pservers = [SimPserver(each, Process(each)) for each in plan.endpoints]
@@ -164,17 +153,21 @@ class AttemptsCluster(SimCluster):
         assert newest >= self._reported, f"cut {self._reported} was complete, and is lost"
         for number in sorted(set(numbers) - self._checked):
             cut = find_cut(self.directory("check"), str(number))
-            kept = [left_to(at, n, cut.trainers, self.steps) for n, at in enumerate(cut.positions)]
-            left = [step for steps in kept for step in steps]
             check_content(
                 f"cut {number}",
                 content_of(cut, self.is_geo),
-                set(self.steps) - set(left),
+                set(self.steps) - self._left_at(cut),
                 self.is_geo,
                 is_even=not self.has_replaced,
+                doubts=self.doubts,
             )
             self._checked.add(number)
         self.cuts = len(self._checked)
+
+    def _left_at(self, cut: SavedCut) -> set[tuple[int, int]]:
+        """The steps behind the positions of a cut."""
+        kept = [left_to(at, n, cut.trainers, self.steps) for n, at in enumerate(cut.positions)]
+        return {step for steps in kept for step in steps}
 
     def cut_reported(self, number: int) -> None:
         self._reported = max(self._reported, number)
@@ -184,6 +177,18 @@ class AttemptsCluster(SimCluster):
     def _start_pserver(self, pserver: SimPserver) -> None:
         if pserver in self.pservers and not self._is_between:
             super()._start_pserver(pserver)
+
+    def _strike(self, strike: Strike) -> None:
+        """Let a fault strike; in the last attempt it kills a pserver once another has its tables.
+
+        The job must complete then.
+        """
+        if self.number == len(self.attempts) - 1:
+            pserver = self.pservers[int(strike.name.split()[1])]
+            if not is_backed_up(self, pserver):
+                self.world.note(f"{strike.name} has no backup yet, and is left alone")
+                return
+        super()._strike(strike)
 
     def _start_trainer(self, trainer: SimTrainer) -> None:
         if trainer in self.trainers and not self._is_between:
@@ -197,13 +202,18 @@ class AttemptsCluster(SimCluster):
         directory = self.directory(pserver.endpoint)
         numbers = complete_cuts(directory)
         if self.attempt.begins == ANEW or not numbers:
+            self._left = set(self.steps)
             return None
         if not is_recovered and pserver.starts == 1:
             index = -2 if self.attempt.begins == EARLIER and len(numbers) > 1 else -1
             pserver.resumed = numbers[index]
+        if self.attempt.begins == EARLIER and not pserver.resumed:
+            return None  # there was no cut when the first process was started
         which = str(pserver.resumed) if self.attempt.begins == EARLIER else "latest"
         found = find_cut(directory, which)
         self.world.note(f"{pserver.endpoint} has the flag of cut {found.number}")
+        if not is_recovered and pserver.starts == 1:
+            self._left = self._left_at(found)
         return found
 
     def cuts_of_backups(self, pserver: SimPserver) -> tuple[Settings | None, SavedCut | None]:
@@ -215,84 +225,17 @@ class AttemptsCluster(SimCluster):
 
     # --- trainers --------------------------------------------------------------------------------
 
-    def _end_of(self, number: int, first: int) -> str:
-        try:
-            self._train(number, first)
-        except JobHasEndedError:
-            return self._end_after_job(number)
-        except PsrtError as error:
-            return described(error)
-        except Exception as error:
-            return f"crashed: {error!r}"
-        return "completed"
-
     def _train(self, number: int, first: int) -> None:
-        communicator, clients = self._connected(number)
-        try:
-            self._train_all(communicator, number, first)
-        finally:
-            communicator.close()
-            for client in clients:
-                client.close()
+        self._train_as(number, len(self.trainers), is_successor=first > 0)
 
-    def _train_all(self, communicator: Communicator, number: int, first: int) -> None:
-        todo: Steps = []
-        begun = 0
+    def succeeds(self, todo: Steps) -> None:
+        """In Geo a successor begins anew: what its predecessor had pushed counts once more.
 
-        def begin(found: Beginning) -> Position:
-            nonlocal begun
-            if first and self.has_job_ended():
-                raise JobHasEndedError
-            begun = int(found.reached or 0)
-            todo[:] = self._dealt(found, number)
-            communicator.marks(str(begun))
-            self.world.note(
-                f"trainer {number} begins with cut {found.cut}: step {begun} of {len(todo)}"
-            )
-            return partial(json.dumps, todo[begun:])
-
-        communicator.begins_at(begin)
-        communicator.start(START_TIMEOUT_S)
-        communicator.pull_rows({"emb": ids_at(todo, begun)})
-        for done, (owner, step) in enumerate(todo[begun:], begun + 1):
-            communicator.begin({"emb": ids_at(todo, done)})
-            self.world.sleep(self.world.random.uniform(0, STEP_S))
-            self.ledger.sent.add(row_of(owner, 0, step))
-            communicator.continues_at(partial(json.dumps, todo[done:]))
-            communicator.marks(str(done))
-            communicator.finish(gradients_of(owner, 0, step))
-        communicator.flush(CALL_TIMEOUT_S)
-        if self.scenario.ends_with_cut:
-            communicator.declare_trained()
-        self.stops(number)
-        communicator.stop(CALL_TIMEOUT_S)
-
-    def _dealt(self, found: Beginning, number: int) -> Steps:
-        """The steps of a trainer: its share of all, or what a cut has left to it."""
-        trainers = len(self.trainers)
-        if found.positions:
-            return share_of(found.positions, number, trainers, self.steps)
-        return left_to(found.position, number, trainers, self.steps)
-
-    def _connected(self, number: int) -> tuple[Communicator, list[Client]]:
-        self._processes += 1
-        hello = pb.Hello(
-            job_id="simulated",
-            plan_hash=self.plan.hash(),
-            trainers=len(self.trainers),
-            mode=specs.to_json(self.mode),
-            durability=self.scenario.durability,
-        )
-        dial = self.network.dial(self.trainers[number].process)
-        clients = [Client(e, number, self._processes, dial, hello) for e in self.plan.endpoints]
-        own = OwnByHand(PLAN.sparse[0]) if self.is_geo else None
-        made = make(
-            *(self.mode, self.plan, clients),
-            call_timeout_s=CALL_TIMEOUT_S,
-            own=own,
-            retained_bytes=RETAINED_BYTES if self.scenario.is_durable else 0,
-        )
-        return made if own is None else GeoByHand(made, own), clients
+        What that held of steps before the cut, and had not pushed, is lost.
+        """
+        if self.is_geo:
+            self.doubts.repeated.update(todo)
+            self.doubts.in_part |= set(self.steps) - self._left
 
 
 def check(cluster: SimCluster) -> None:
@@ -303,7 +246,7 @@ def check(cluster: SimCluster) -> None:
     if found := [*defects, *cluster.failures]:
         raise Violation("; ".join(found))
     if set(cluster.ends.values()) != {"completed"}:
-        raise Violation(f"the last attempt, without faults, did not complete: {cluster.ends}")
+        raise Violation(f"the last attempt, which survives, did not complete: {cluster.ends}")
     cluster._checked.clear()  # bases of older ones may be gone
     cluster.check_cuts()
     check_content(
@@ -312,4 +255,5 @@ def check(cluster: SimCluster) -> None:
         set(cluster.steps),
         cluster.is_geo,
         is_even=not cluster.has_replaced,
+        doubts=cluster.doubts,
     )

@@ -30,7 +30,7 @@ from tests.sim.ledger import PLAN, Ledger
 from tests.sim.network import Network
 from tests.sim.passing_rows import visit
 from tests.sim.primitives import HeldLock
-from tests.sim.scenario import MODES, ProcessFault, Scenario, Strike
+from tests.sim.scenario import ALL_MODES, ProcessFault, Scenario, Strike
 from tests.sim.slow_disk import SlowDisk
 from tests.sim.training import CALL_TIMEOUT_S, JobHasEndedError, WasInterruptedError, train
 from tests.sim.world import Process, World
@@ -92,7 +92,7 @@ class SimCluster:
 
     def __post_init__(self) -> None:
         scenario = self.scenario
-        self.mode = MODES[scenario.mode]
+        self.mode = ALL_MODES[scenario.mode]
         self.is_geo = isinstance(self.mode, specs.Geo)
         self.plan = with_add(PLAN) if self.is_geo else PLAN
         self.replicas: list[tuple[dict[str, np.ndarray], OwnByHand]] = []
@@ -306,9 +306,12 @@ class SimCluster:
         if len(self.stopping) == len(self.trainers):
             self.trained_s = min(self.trained_s, self.world.now)
 
+    def _train(self, number: int, first: int) -> None:
+        train(self, number, first)
+
     def _end_of(self, number: int, first: int) -> str:
         try:
-            train(self, number, first)
+            self._train(number, first)
         except JobHasEndedError:
             return self._end_after_job(number)
         except WasInterruptedError:

@@ -12,7 +12,8 @@ from tests.sim.attempts import run_attempts
 from tests.sim.history import Verdict, run
 from tests.sim.resizing import drawn_changes, durable_changes, run_changes
 from tests.sim.scenario import (
-    MODES,
+    ALL_MODES,
+    ALL_PAIRED_MODES,
     PAIRED_MODES,
     Scenario,
     drawn,
@@ -71,14 +72,14 @@ def _attempts(seed: int, mode: str | None) -> tuple[Scenario, Runner]:
 
 
 KINDS = {
-    "plain": Kind(20, list(MODES), _plain(drawn)),
-    "durable": Kind(15, list(MODES), _plain(durable)),
-    "early": Kind(10, list(MODES), _plain(early)),
-    "deltas": Kind(15, list(MODES), _plain(with_deltas)),
-    "backups": Kind(10, PAIRED_MODES, _plain(with_backups)),
-    "resizes": Kind(10, PAIRED_MODES, _resizes),
-    "interrupted": Kind(5, list(MODES), _plain(interrupted)),
-    "attempts": Kind(15, list(MODES), _attempts, attempt.smaller),
+    "plain": Kind(20, list(ALL_MODES), _plain(drawn)),
+    "durable": Kind(15, list(ALL_MODES), _plain(durable)),
+    "early": Kind(10, list(ALL_MODES), _plain(early)),
+    "deltas": Kind(15, list(ALL_MODES), _plain(with_deltas)),
+    "backups": Kind(10, ALL_PAIRED_MODES, _plain(with_backups)),
+    "resizes": Kind(10, ALL_PAIRED_MODES, _resizes),
+    "interrupted": Kind(5, list(ALL_MODES), _plain(interrupted)),
+    "attempts": Kind(15, list(ALL_MODES), _attempts, attempt.smaller),
 }
 
 

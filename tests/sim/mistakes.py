@@ -297,6 +297,10 @@ def later_decisions(original: Callable[..., Any]) -> Callable[..., Any]:
     return joins
 
 
+def without_backups(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, found, trainer, have_backups=False: original(self, found, trainer)
+
+
 def resize_forgotten(original: Callable[..., Any]) -> Callable[..., Any]:
     def find(directory: Directory, name: str) -> RecoveredPart | None:
         found = original(directory, name)

@@ -26,6 +26,7 @@ from psrt.pserver.decisions.buckets import BucketRounds
 from psrt.pserver.decisions.clocks import Clocks
 from psrt.pserver.decisions.dedupe import AdmittedPushes, SeenSequences
 from psrt.pserver.decisions.departures import Departures
+from psrt.pserver.decisions.job_identity import PserverProcesses
 from psrt.pserver.decisions.lineages import RecordedLineage
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.pserver_state import PserverState
@@ -33,7 +34,7 @@ from psrt.pserver.decisions.resizing import Resizing
 from psrt.pserver.decisions.rounds import Rounds
 from psrt.pserver.frozen.change_marks import ChangeMarks
 from psrt.pserver.frozen.frozen_records import FrozenRecords
-from psrt.pserver.replicas import kept_copy
+from psrt.pserver.replicas import PartHost, kept_copy
 from psrt.pserver.replicas.copy_state import CopyState
 from psrt.pserver.serving import effect_runner, updates
 from psrt.pserver.serving.cut_calls import CutCalls
@@ -239,6 +240,12 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "a late trainer begins its data anew at a recovered pserver": Mutation(
         JoinCalls, "_begin_from", "async", always(None), kind="attempts", first=68
+    ),
+    "a late trainer begins its data anew at a backup": Mutation(
+        PartHost, "cut", "async", always(None), kind="attempts"
+    ),
+    "a trainer that joins late is refused by a part that changes hands": Mutation(
+        PserverProcesses, "check_same", "async", mistakes.without_backups, kind="attempts"
     ),
     "positions of a cut are not dealt to another number": Mutation(
         Resuming, "_deals_again", "async", always(False), kind="attempts"

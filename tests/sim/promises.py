@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psrt.core.errors import ErrorCode
+from psrt.core.specs import Sync
 from psrt.pserver.serving.service import PserverService
 from psrt.pserver.tables import DenseTable
 from tests.sim.backups import services_of
@@ -86,7 +87,8 @@ def _check_tables(cluster: SimCluster, were_replaced: bool) -> None:
     In Sync with `shrink` a pserver may close a round without a dead trainer, and another not.
     """
     rows, dense = held_by(cluster)
-    differs = were_replaced and cluster.scenario.mode == "sync-shrink"
+    mode = cluster.mode
+    differs = were_replaced and isinstance(mode, Sync) and mode.on_trainer_loss == "shrink"
     if cluster.is_geo:
         cluster.ledger.acknowledged -= _lost_with_trainers(cluster)
     else:

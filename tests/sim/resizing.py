@@ -5,30 +5,25 @@ The steps of all trainers are dealt again at each change, as data are. Each must
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
-from psrt.communicator.base import Beginning, Communicator, Position
-from psrt.communicator.factory import make
-from psrt.core import specs
+from psrt.communicator.base import Beginning
 from psrt.core.errors import ErrorCode, PsrtError
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
 from tests.sim.cluster import SimCluster, SimTrainer, described
 from tests.sim.dealt_steps import Steps
+from tests.sim.dealt_training import DealtCluster
 from tests.sim.history import Verdict, judged
-from tests.sim.ledger import PLAN, gradients_of, ids_of, row_of
+from tests.sim.ledger import PLAN, row_of
 from tests.sim.promises import Violation, check_ends, check_tables, is_beyond
 from tests.sim.scenario import ProcessFault, Scenario, Strike, drawn
-from tests.sim.training import CALL_TIMEOUT_S, RETAINED_BYTES, START_TIMEOUT_S, STEP_S
+from tests.sim.training import CALL_TIMEOUT_S
 from tests.sim.world import Process, World
 
-LATER = 9
-"""Number of a process whose rows are never trained."""
 MOST_TRAINERS = 4
 MOST_ATTEMPTS = 5
 BACK_S = 0.5
@@ -99,13 +94,13 @@ def run_changes(scenario: Scenario, changes: Sequence[Change]) -> Verdict:
     return judged(scenario, cluster_in, _check)
 
 
-class ResizedCluster(SimCluster):
+class ResizedCluster(DealtCluster):
     """A cluster whose trainers follow changes of their number; `sizes` has those that came."""
 
     def __init__(self, world: World, scenario: Scenario, changes: Sequence[Change]) -> None:
         self._changes = changes
         self.sizes = [len(scenario.steps)]
-        self._processes = 100
+        self.processes = 100
         self._changing_s: list[tuple[float, float]] = []  # from a request until trainers are back
         self._trained: set[int] = set()
         self._is_asking = True
@@ -169,90 +164,22 @@ class ResizedCluster(SimCluster):
             self.ends.pop(f"trainer {number}", None)
             self._start_trainer(trainer)
 
-    def _end_of(self, number: int, first: int) -> str:
+    def _train(self, number: int, first: int) -> None:
         size = self.sizes[-1]
-        try:
-            while number < size:
-                size = self._train(number, size)
-        except PsrtError as error:
-            return described(error)
-        except Exception as error:
-            return f"crashed: {error!r}"
-        return "completed"
+        while number < size:
+            size = self._train_as(number, size)
 
-    def _train(self, number: int, size: int) -> int:
-        """Train until the end of the job, or another number of trainers; returns that, or 0."""
-        communicator, clients = self._connected(number, size)
-        communicator.follow_resizes()
-        try:
-            self._train_all(communicator, number, size)
-        except PsrtError:
-            if not (resized := communicator.resized_to):
-                raise
-            self.world.note(f"trainer {number} of {size}: there are {resized} now")
-            return resized
-        finally:
-            communicator.close()
-            for client in clients:
-                client.close()
-        return 0
-
-    def _train_all(self, communicator: Communicator, number: int, size: int) -> None:
-        todo: Steps = []
-
-        def begin(found: Beginning) -> Position:
-            todo[:] = self._dealt(found, number, size)
-            communicator.marks("0")
-            self.world.note(f"trainer {number} of {size} has {len(todo)} steps")
-            return partial(json.dumps, todo)
-
-        communicator.begins_at(begin)
-        communicator.start(START_TIMEOUT_S)
-        communicator.pull_rows({"emb": ids_at(todo, 0)})
-        for done, (owner, step) in enumerate(todo, 1):
-            communicator.begin({"emb": ids_at(todo, done)})
-            self.world.sleep(self.world.random.uniform(0, STEP_S))
-            self.ledger.sent.add(row_of(owner, 0, step))
-            communicator.continues_at(partial(json.dumps, todo[done:]))
-            communicator.marks(str(done))
-            communicator.finish(gradients_of(owner, 0, step))
-        communicator.flush(CALL_TIMEOUT_S)
+    def stops(self, number: int) -> None:
+        """A trainer begins to stop: it trains no more, unless the number changes."""
         self._trained.add(number)
-        if len(self._trained) >= size:
+        if len(self._trained) >= self.sizes[-1]:
             self.trained_s = min(self.trained_s, self.world.now)
-        if self.scenario.ends_with_cut:
-            communicator.declare_trained()
-        communicator.stop(CALL_TIMEOUT_S)
 
-    def _dealt(self, found: Beginning, number: int, size: int) -> Steps:
+    def _dealt(self, found: Beginning, number: int, trainers: int) -> Steps:
         """The steps of a trainer: its own, or its share of those that are left."""
-        if found.positions:
-            left = [tuple(each) for text in found.positions for each in json.loads(text)]
-            return left[number::size]
         if found.cut:
-            return [(owner, step) for owner, step in json.loads(found.position)]
+            return super()._dealt(found, number, trainers)
         return [(number, step) for step in range(self.scenario.steps[number])]
-
-    def _connected(self, number: int, size: int) -> tuple[Communicator, list[Client]]:
-        self._processes += 1
-        hello = pb.Hello(job_id="simulated", plan_hash=self.plan.hash(), trainers=size)
-        hello.mode, hello.durability = specs.to_json(self.mode), self.scenario.durability
-        dial = self.network.dial(self.trainers[number].process)
-        clients = [Client(e, number, self._processes, dial, hello) for e in PLAN.endpoints]
-        made = make(
-            self.mode,
-            self.plan,
-            clients,
-            call_timeout_s=CALL_TIMEOUT_S,
-            retained_bytes=RETAINED_BYTES if self.scenario.is_durable else 0,
-        )
-        return made, clients
-
-
-def ids_at(todo: Steps, index: int):
-    """The ids of a step of a list; behind its end, of one that is never trained."""
-    owner, step = todo[index] if index < len(todo) else (LATER, 0)
-    return ids_of(owner, 0 if index < len(todo) else LATER, step)
 
 
 def _check(cluster: SimCluster) -> None:

@@ -21,8 +21,19 @@ MODES: dict[str, specs.CommunicationMode] = {
     "geo": specs.Geo(update_frequency=1),
     "geo-rarely": specs.Geo(update_frequency=3),
 }
+MORE_MODES: dict[str, specs.CommunicationMode] = {
+    "async-wait": specs.Async(send_wait_times=0, on_trainer_loss="wait"),
+    "async-abort": specs.Async(send_queue_size=4, on_trainer_loss="abort"),
+    "half-async-abort": specs.HalfAsync(on_trainer_loss="abort"),
+    "ssp-wait": specs.Ssp(max_steps_ahead=1, on_trainer_loss="wait"),
+    "geo-wait": specs.Geo(update_frequency=2, on_trainer_loss="wait"),
+}
+"""Further policies for lost trainers: `shrink` is the default of all but Sync. A seed without a
+mode draws none of these."""
+ALL_MODES = {**MODES, **MORE_MODES}
 PAIRED_MODES = [mode for mode in MODES if not mode.startswith("geo")]
 """Modes in which pservers may have backups, and the number of trainers may change."""
+ALL_PAIRED_MODES = [mode for mode in ALL_MODES if not mode.startswith("geo")]
 CARRIERS = ("stream-tcp", "stream-unix")
 LONGEST_DELAY_S = 9.0
 """A job survives delays that end before a pserver's longest wait."""
@@ -130,7 +141,8 @@ class Scenario:
         """
         if self.is_durable:
             return strike.name.startswith("pserver") and strike.for_s > 0
-        return strike.name.startswith("trainer") and strike.for_s > 0 and self.mode != "sync-abort"
+        survives = ALL_MODES[self.mode].on_trainer_loss != "abort"
+        return strike.name.startswith("trainer") and strike.for_s > 0 and survives
 
 
 def drawn(seed: int, mode: str | None = None, pservers_die: bool = True) -> Scenario:
@@ -265,7 +277,7 @@ def with_backups(seed: int, mode: str | None = None) -> Scenario:
     Its links may break. Nothing else is killed, and nobody asks for cuts.
     """
     other, draw = durable(seed, mode), random.Random(f"backups {seed} {mode}")
-    if other.mode not in PAIRED_MODES:
+    if other.mode not in ALL_PAIRED_MODES:
         return replace(other, is_durable=False)
     name, at_s = f"pserver {draw.randrange(2)}", round(draw.uniform(0.1, 0.6), 4)
     kill = Strike(at_s, ProcessFault.KILL, name, round(draw.uniform(0.1, 2), 2))

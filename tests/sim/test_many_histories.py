@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from tests.sim.__main__ import main
 from tests.sim.kinds import KINDS, kind_and_mode_of
-from tests.sim.scenario import MODES, PAIRED_MODES
+from tests.sim.scenario import ALL_MODES, ALL_PAIRED_MODES
 from tests.support.many_seeds import results_of
 
 PLANTED = "a push is applied twice"
@@ -25,8 +25,8 @@ def test_seeds_draw_every_kind_by_its_share_and_every_mode() -> None:
     assert {name: round(count / 40) for name, count in kinds.items()} == pytest.approx(
         {name: kind.percent for name, kind in KINDS.items()}, abs=3
     )
-    assert {mode for kind, mode in drawn if kind == "plain"} == set(MODES)
-    assert {mode for kind, mode in drawn if kind == "backups"} == set(PAIRED_MODES)
+    assert {mode for kind, mode in drawn if kind == "plain"} == set(ALL_MODES)
+    assert {mode for kind, mode in drawn if kind == "backups"} == set(ALL_PAIRED_MODES)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

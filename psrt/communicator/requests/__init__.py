@@ -13,7 +13,8 @@ failover          a pserver that has ended is deposed, and its backup used
 kept_calls        meetings and first values, which a recovered pserver gets again
 recovery          a recovered pserver is sent its pushes again
 asked_cut         a cut that a trainer asks for
-job_calls         calls about the job: join, meet, take part in cuts, complete
+joining           a trainer joins its job
+job_calls         calls about the job: meet, take part in cuts, complete
 state_calls       trainer states to a cut and from one, page by page
 pserver_group     calls to all pservers of a plan
 cut_watch         the part of a trainer in cuts

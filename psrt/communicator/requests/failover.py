@@ -48,7 +48,7 @@ class PartFailover:
         self._clock = clock or MonotonicClock()
         self._guard = threading.Lock()  # of the deposal
         self._asking = threading.Lock()
-        self._is_reported = self._has_begun = False
+        self._is_reported = self.has_begun = False
         self._waits_for = ""
 
     @property
@@ -58,23 +58,25 @@ class PartFailover:
     def begin(self) -> None:
         """Depose a pserver that does not answer, from now on: its tables exist."""
         self._deposal.answered()
-        self._has_begun = True
+        self.has_begun = True
 
     def answered(self) -> None:
         """Record a reply."""
         self._deposal.answered()
 
-    def failed(self, error: PsrtError) -> bool:
-        """React to a call without a reply; True if the client was moved to another pserver.
+    def failed(self, error: PsrtError, epoch: int) -> bool:
+        """React to a call without a reply from the pserver of `epoch`; True if the client was moved
+        to another one, perhaps by another thread before.
 
         Raises `JobError` if the pserver was started again without the part, and there is no copy.
         """
         with self._guard:
+            if epoch != self._deposal.epoch:
+                return True
             if error.code is ErrorCode.FENCED:
-                self._deposal.fenced(self._deposal.epoch)
-            elif error.code in _LOST and self._has_begun:
+                self._deposal.fenced(epoch)
+            elif error.code in _LOST and self.has_begun:
                 self._deposal.failed(self._clock.now(), _is_closed(error))
-            epoch = self._deposal.epoch
         if not self.is_deposed:
             return False
         is_moved = self._ask(epoch)

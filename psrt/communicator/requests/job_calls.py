@@ -1,4 +1,4 @@
-"""Calls of a trainer about its job: join it, meet others, take part in cuts, complete.
+"""Calls of a trainer about its job: meet others, take part in cuts, complete; `joining` has more.
 
 Each call to all pservers goes to them in parallel and ends when all have answered, or with the
 first failure. Calls about parameters are in `pserver_group`.
@@ -7,35 +7,23 @@ first failure. Calls about parameters are in `pserver_group`.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
-from psrt.communicator.base import Beginning, Timeline
+from psrt.communicator.base import Timeline
 from psrt.communicator.members import Members, members_of
 from psrt.communicator.requests.asked_cut import ask_for_cut
-from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
-from psrt.communicator.requests.kept_calls import KeptCalls
-from psrt.communicator.requests.lineage import Lineage, leave
-from psrt.communicator.requests.recovery import DurablePushes
-from psrt.communicator.requests.router import Router
+from psrt.communicator.requests.joining import JoiningCalls
+from psrt.communicator.requests.lineage import leave
 from psrt.communicator.requests.state_calls import StatePage, send_state, stored_states
 from psrt.core.errors import DeadlineError, PsrtError
-from psrt.core.specs import to_json
-from psrt.core.threads import CrashReport, start_timer
-from psrt.partition.plan import PartitionPlan
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
 
-T = TypeVar("T")
-
-log = logging.getLogger("psrt.communicator")
-
 NO_SPAN = nullcontext()
-SLOW_S = 3.0  # a longer registration is reported
 
 OnCut: TypeAlias = Callable[[int], None]
 """Called with the number of a cut that this trainer took part in, on any thread."""
@@ -45,32 +33,17 @@ def ignore_cut(number: int) -> None:
     """The `OnCut` that does nothing."""
 
 
-class JobCalls:
+class JobCalls(JoiningCalls):
     """The part of `PserverGroup` that moves no parameters.
 
     `on_cut` is called after this trainer took part in a cut, `taken_cut` is the newest.
-
-    `resumed` is the cut that the tables began with, with positions in it, or the report of a warm
-    start. `durable` keeps pushes until a cut has them, if the job asks for it; `kept_calls` has
-    other calls that a recovered pserver gets again.
     """
 
-    plan: PartitionPlan
-    call_timeout_s: float
-    crashes: CrashReport
     timeline: Timeline | None = None
-    durable: DurablePushes | None = None
-    resumed = Beginning()
     on_cut: OnCut
     taken_cut: int
-    lineage: Lineage
-    router: Router
-    _found: pb.Register
     _resizing_cut: int
     _trainers_from_it: int
-    kept_calls: KeptCalls
-    _clients: tuple[Client, ...]
-    _threads: EndpointThreads
 
     @property
     def trainers(self) -> int:
@@ -81,28 +54,6 @@ class JobCalls:
     def makes_cuts(self) -> bool:
         """True if the job writes cuts; known once connected."""
         return self._clients[0].makes_cuts
-
-    def connect(self, timeout_s: float, on_wait: Callable[[str], None]) -> None:
-        """Connect to every pserver, wait for those that are not up yet, register their tables."""
-        dials = [partial(_dial, client, timeout_s, on_wait) for client in self._clients]
-        hellos = self._on_all("start: connecting to the pservers", dials, timeout_s)
-        self._found = pb.Register(
-            pservers=[
-                pb.PserverProcess(endpoint=client.endpoint, incarnation=hello.incarnation)
-                for client, hello in zip(self._clients, hellos, strict=True)
-            ],
-            predecessor=max(hello.held_by for hello in hellos),
-            begins_anew=all(hello.held_is_new for hello in hellos if hello.held_by),
-        )
-        if self.durable is not None:
-            self.durable.begin(self._rejoin)
-        jobs = [partial(self._begin, each, timeout_s, on_wait) for each in self._clients]
-        found = self._on_all("start: registering tables", jobs, timeout_s)
-        reached = self.lineage.join(self._clients[0].incarnation, found, self.router.buckets)
-        replaces = bool(self._found.predecessor) and not self._found.begins_anew
-        self.resumed = self.resumed._replace(reached=reached, replaces=replaces)
-        if self.durable is not None:
-            self.durable.registered()
 
     def open_rounds(self) -> list[dict[int, int]]:
         """The open round of each bucket, by pserver; buckets that had no round are left out.
@@ -236,62 +187,3 @@ class JobCalls:
     def span(self, name: str) -> AbstractContextManager[None]:
         """A context manager that records its block as `name` in the timeline, if there is one."""
         return NO_SPAN if self.timeline is None else self.timeline.span(name, "communicate")
-
-    def _begin(
-        self, client: Client, timeout_s: float, on_wait: Callable[[str], None]
-    ) -> pb.Lineage:
-        """Register tables, and record where the job begins; returns the pserver's record of this
-        trainer's former processes."""
-        tables = len(self.plan.specs_for(client.endpoint))
-        report = partial(on_wait, _registering(client.endpoint, tables))
-        slow = start_timer(SLOW_S, report, f"slow start {client.endpoint}", self.crashes)
-        try:
-            reply = self._register(client, timeout_s)
-            if client is self._clients[0]:
-                self.resumed = _beginning(reply)
-                if self.durable is not None:
-                    self.durable.joined(reply.cut.newest)
-        finally:
-            slow.set()
-        log.debug("registered %d tables at %s", tables, client.endpoint)
-        return reply.register.lineage
-
-    def _register(self, client: Client, timeout_s: float) -> pb.Header:
-        specs = [to_json(spec) for spec in self.plan.specs_for(client.endpoint)]
-        header = pb.Header(register=self._found, cut=pb.Cut(last_push=client.last_push))
-        header.register.specs.extend(specs)
-        header.register.warm_start = self.plan.warm_start
-        if self.plan.warm_start:
-            whole = (to_json(spec) for spec in self.plan.whole_specs())
-            header.register.parameters.extend(whole)
-        return client.call(Method.REGISTER, header=header, timeout_s=timeout_s).header
-
-    def _rejoin(self, client: Client) -> bool:
-        """Join a pserver that was started again; True if it knows that this trainer completed."""
-        client.attend(self.call_timeout_s)
-        reply = self._register(client, self.call_timeout_s)
-        self.kept_calls.send_again(client, self.call_timeout_s)
-        return bool(reply.complete.recorded)
-
-    def _on_all(self, doing: str, jobs: Sequence[Callable[[], T]], timeout_s: float) -> list[T]:
-        futures = [self._threads.submit(i, job) for i, job in enumerate(jobs)]
-        return results(futures, self.plan.endpoints, doing, timeout_s)
-
-
-def _dial(client: Client, timeout_s: float, on_wait: Callable[[str], None]) -> pb.HelloReply:
-    """Connect and attend; the wait for other pservers, before REGISTER, may be long."""
-    hello = client.connect(timeout_s, on_wait)
-    client.attend(timeout_s)
-    return hello
-
-
-def _beginning(reply: pb.Header) -> Beginning:
-    cut, report = reply.cut, reply.register.report
-    return Beginning(cut.number, cut.position, tuple(cut.positions), report)
-
-
-def _registering(endpoint: str, tables: int) -> str:
-    return (
-        f"waiting for pserver {endpoint} to make {tables} tables; kernels of optimizers that are "
-        "new to its host are compiled first, which can take half a minute"
-    )

@@ -55,8 +55,15 @@ class DurablePushes:
         has_pairs = self._is_replicated and len(clients) > 1
         self._failovers: Sequence[PartFailover] = failovers_of(clients) if has_pairs else ()
         self._waits_for_deltas = clients[0].hello.durability in ("delta", "replica")
-        self._asking = threading.Lock()
+        self._asking, self._pinging = threading.Lock(), threading.Lock()
+        self._pinged: set[int] = set()  # pservers that are called now and then, by number
         self._closed = threading.Event()
+
+    def attended(self, number: int) -> None:
+        """With backups, call pserver `number` now and then from now on, before this trainer has
+        joined all: others may wait until it deposes one, too."""
+        if self._failovers:
+            self._pings(number)
 
     def begin(self, rejoin: Callable[[Client], bool]) -> None:
         """Recover pservers from now on; `rejoin` sends ATTEND and REGISTER.
@@ -73,7 +80,7 @@ class DurablePushes:
                 hint="Start them with --checkpoint-dir, or set durability = none in [job], in a "
                 "PyTorch script of pt.connect().",
             )
-        start_thread(self._ping, "pings", self._crashes)
+        self._pings(*range(len(self._clients)))
         for number, client in enumerate(self._clients):
             client.recovers_by(partial(self._send, number, rejoin))
 
@@ -163,15 +170,21 @@ class DurablePushes:
         """End the thread that calls idle pservers."""
         self._closed.set()
 
+    def _pings(self, *numbers: int) -> None:
+        with self._pinging:
+            if not self._pinged:
+                start_thread(self._ping, "pings", self._crashes)
+            self._pinged.update(numbers)
+
     def _ping(self) -> None:
         """Call each pserver now and then: one that was killed is sent its pushes soon.
 
         A trainer that waits for another one would find out too late, and both wait for ever.
         """
         while not self._closed.wait(REPLICA_PING_S if self._is_replicated else PING_S):
-            for endpoint, client in enumerate(self._clients):
+            for endpoint in sorted(self._pinged):
                 with suppress(PsrtError):  # the training thread's own calls report it
-                    self._call(endpoint, client)
+                    self._call(endpoint, self._clients[endpoint])
 
     def _call(self, endpoint: int, client: Client) -> None:
         """Call a pserver; without room for pushes, ask for those kept of it to become durable."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from psrt.coordinator.instructions import Commit
@@ -30,6 +31,10 @@ class CoordinatedCuts:
         self._endpoints = tuple(endpoints)
         self._term = term or self._taken()
         self._bases = Bases(settings.directory)
+
+    def keep(self, number: int) -> None:
+        """Delete this cut in no case, 0 = none, and an earlier one like others."""
+        self._retention = replace(self._retention, in_use=number)
 
     def check_term(self) -> None:
         """Take the term if that failed so far; raises `SupersededError` if it is over."""

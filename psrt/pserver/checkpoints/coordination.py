@@ -88,6 +88,10 @@ class Coordination:
         """The newest cut that was proposed, or has files in the directory."""
         return self._cuts.newest
 
+    def keep(self, number: int) -> None:
+        """Keep the cut that trainers begin with from now on, 0 = none."""
+        self._files.keep(number)
+
     def seen(self, number: int) -> None:
         """Number later cuts above `number`: a trainer has seen it proposed."""
         with self._lock:

@@ -7,7 +7,7 @@ types and ranges of fields are checked here (`check_mode`).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -102,13 +102,18 @@ class PserverProcesses:
     def __init__(self) -> None:
         self._incarnations: dict[str, int] = {}
 
-    def check_same(self, found: Mapping[str, int], trainer: int) -> None:
+    def check_same(
+        self, found: Mapping[str, int], trainer: int, have_backups: bool = False
+    ) -> None:
         """Raise `JobError` if `trainer` found another process at an endpoint than the first did.
 
-        A trainer of an earlier release reports none.
+        If they `have_backups` one of these goes on for it, and the trainer waits for that:
+        `UnavailableError`. A trainer of an earlier release reports none.
         """
         known = self._incarnations
         again = sorted(each for each in found if known.get(each, found[each]) != found[each])
+        if again and have_backups:
+            raise backup_awaited(trainer, again)
         if again:
             raise JobError(
                 f"trainer {trainer} found another process at {', '.join(again)} than this job "
@@ -142,6 +147,18 @@ def other_number(trainer: int, its_trainers: int, trainers: int) -> UnavailableE
         code=ErrorCode.RESIZING,
         hint=f"Run psrt scale --trainers {its_trainers} with --endpoint of the first pserver, or "
         f"start the trainer with --trainers {trainers}.",
+    )
+
+
+def backup_awaited(trainer: int, endpoints: Sequence[str]) -> UnavailableError:
+    """The error of a trainer that found pservers which were started again, before their backups
+    have taken over."""
+    return UnavailableError(
+        f"trainer {trainer} found {', '.join(endpoints)} started again, and joins once more: the "
+        "backup is about to serve what that pserver held.",
+        code=ErrorCode.TAKING_OVER,
+        hint="If this lasts, see the log of the backup: it waits for each trainer that has used "
+        "the former process.",
     )
 
 

@@ -90,14 +90,16 @@ class Joining(ABC):
         predecessor: int = 0,
         begins: bool = False,
         begins_anew: bool = False,
+        have_backups: bool = False,
     ) -> JobIdentity:
         """Record a REGISTER of a trainer that found these `pservers`, incarnations by endpoint.
 
         `predecessor` is the process that it replaces at any of them; it `begins_anew` if none has a
-        push of that one. It `begins` if it has not pushed to this one yet.
+        push of that one. It `begins` if it has not pushed to this one yet. Pservers of the job may
+        `have_backups`.
         """
         job = self.called(trainer, incarnation, now)
-        self.pservers.check_same(pservers, trainer)
+        self.pservers.check_same(pservers, trainer, have_backups)
         if not (predecessor and begins_anew):
             self.recovery.check_successor(trainer, incarnation)
             self.recovery.check_predecessor(self.members, trainer, predecessor)

@@ -6,6 +6,7 @@ In reading order:
     ticks        local cuts as they travel to a backup
     kept_copy    the tables of a part, as of its last tick
     replicator   the stream of ticks to a backup
+    once_later   one call, some time after it was asked for
     paired_part  a part that this process keeps a copy of, or serves
     part_host    the parts of one process, and calls by part
 """

@@ -104,7 +104,12 @@ class CopyState:
         return self.serves or bool(self.deposed_by) or is_other
 
     def _follow(self, piece: Piece) -> None:
-        """Begin a copy of the part in the epoch of `piece`, without what there was before."""
+        """Begin a copy of the part in the epoch of `piece`, without what there was before.
+
+        Nor with pieces that another process has sent, which was killed before the last one.
+        """
+        if piece.incarnation != self.incarnation:
+            self._under_way = None
         if piece.epoch > self.epoch:
             self.tick, self.deposed_by, self._under_way = 0, set(), None
         self.epoch, self.incarnation, self.serves = piece.epoch, piece.incarnation, False

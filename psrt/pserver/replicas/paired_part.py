@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from psrt.core.errors import ErrorCode, PsrtError, UnavailableError
+from psrt.core.errors import ErrorCode, JobError, PsrtError, UnavailableError
 from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import SavedCut
 from psrt.pserver.decisions import Member, has_ended, using
@@ -20,6 +20,9 @@ from psrt.rpc.dialing import Carrier
 from psrt.rpc.wire import Message
 
 log = logging.getLogger("psrt.pserver")
+
+ALONE_S = 60.0
+"""Seconds in which a pserver that lives sends copies to one that has lost its part, and more."""
 
 
 class HostProcess(Protocol):
@@ -78,9 +81,17 @@ class PairedPart:
         return self._copy.failure
 
     @property
-    def is_deposed(self) -> bool:
-        """True if a trainer has deposed the pserver that serves this part in `epoch`."""
-        return bool(self._state.deposed_by)
+    def is_copy(self) -> bool:
+        """True if this process has the tables of the part, served or not."""
+        return self._state.is_copy
+
+    @property
+    def deposed_epoch(self) -> int | None:
+        """The newest epoch whose pserver some trainers have deposed, as this process serves the
+        part instead, or will; None if there is none."""
+        if self.service is not None:
+            return self.epoch - 1
+        return self.epoch if self._state.deposed_by else None
 
     def describe(self) -> dict[str, Any]:
         """Facts for STATUS."""
@@ -194,6 +205,15 @@ def is_fenced(part: int, epoch: int) -> UnavailableError:
         f"serves it (epoch {epoch}).",
         code=ErrorCode.FENCED,
         hint="Trainers go on with the other pserver of the part by themselves.",
+    )
+
+
+def is_alone(part: int) -> JobError:
+    """The error of a process that neither serves its part nor is sent a copy of any."""
+    return JobError(
+        f"this pserver serves part {part} no more, and no other has sent it a copy of a part for "
+        f"{ALONE_S:.0f} s: those of its job have ended. It was ended, too.",
+        hint="See the logs of the other pservers and of the trainers for the reason.",
     )
 
 

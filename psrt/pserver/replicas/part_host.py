@@ -12,16 +12,18 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from psrt.core.errors import PsrtError
+from psrt.core.errors import ErrorCode, PsrtError, UnavailableError
 from psrt.core.log import add_fields
-from psrt.core.threads import CrashReport, start_thread
+from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import SavedCut, Settings, find_cut
 from psrt.pserver.decisions import JobIdentity, Member
-from psrt.pserver.replicas.paired_part import PairedPart, finish, is_fenced
+from psrt.pserver.replicas.once_later import OnceLater
+from psrt.pserver.replicas.paired_part import ALONE_S, PairedPart, finish, is_alone, is_fenced
 from psrt.pserver.replicas.replicator import Replicator
 from psrt.pserver.serving import PserverService
 from psrt.rpc import pb
 from psrt.rpc.dialing import Carrier
+from psrt.rpc.error_text import restarted
 from psrt.rpc.methods import Method
 from psrt.rpc.pairs import pair_of, parts_paired_with
 from psrt.rpc.serving import Later, Peer
@@ -65,7 +67,8 @@ class PartHost:
         self._has_begun = self._is_fenced = False
         self._ended: set[int] = set()  # parts served here that have ended
         self._lock = threading.Lock()
-        self._lingers, self._stopped = False, threading.Event()
+        self._linger = OnceLater("end of copies", LINGER_S, self._end_copies, crashes)
+        self._alone = OnceLater("end without copies", ALONE_S, self._end_alone, crashes)
 
     # --- the process -----------------------------------------------------------------------------
 
@@ -87,7 +90,8 @@ class PartHost:
 
     def stop(self) -> None:
         """End all parts."""
-        self._stopped.set()
+        self._linger.stop()
+        self._alone.stop()
         if self._replicator is not None:
             self._replicator.close()
         for part in self._all():
@@ -109,7 +113,12 @@ class PartHost:
             return self._served(header.part - 1).handle(message, peer)
         if self._is_fenced and not _is_of_no_part(header):
             raise is_fenced(self._home or 0, 0)
-        reply = self.own.handle(message, peer)
+        try:
+            reply = self.own.handle(message, peer)
+        except UnavailableError as error:
+            if error.code is ErrorCode.TAKING_OVER and self._lacks_copies(header.register):
+                raise restarted("that it found there") from error
+            raise
         if self._parts and isinstance(reply, Message):
             self._add_parts(header.method, reply)
         return reply
@@ -134,11 +143,18 @@ class PartHost:
         """Name deposed parts to a trainer that attends, and all parts in STATUS."""
         if method == Method.ATTEND:
             for number, part in list(self._parts.items()):
-                if part.is_deposed:
-                    reply.header.deposed.add(part=number, epoch=part.epoch)
+                if (epoch := part.deposed_epoch) is not None:
+                    reply.header.deposed.add(part=number, epoch=epoch)
         elif method == Method.STATUS:
             status = json.loads(reply.header.status_json)
             reply.header.status_json = json.dumps(status | {"parts": self.describe()})
+
+    def _lacks_copies(self, register: pb.Register) -> bool:
+        """True if this process has no copy of a part that it is the backup of."""
+        endpoints = [each.endpoint for each in register.pservers]
+        mine = endpoints[self._home or 0]
+        backed_up = (n for n in range(len(endpoints)) if pair_of(endpoints, n).other == mine)
+        return any(n not in self._parts or not self._parts[n].is_copy for n in backed_up)
 
     # --- for parts -------------------------------------------------------------------------------
 
@@ -189,19 +205,17 @@ class PartHost:
         if serves_some or (has_ended and all(part.is_over for part in copies)):
             self._on_end(None)
         elif has_ended:
-            self._linger()
+            self._linger.begin()
 
-    def _linger(self) -> None:
-        """Report the end later, unless a pserver died meanwhile and this one serves its part."""
-        with self._lock:
-            was_lingering, self._lingers = self._lingers, True
-        if not was_lingering:
-            start_thread(self._end_later, "end of copies", self.crashes)
-
-    def _end_later(self) -> None:
-        is_stopped = self._stopped.wait(LINGER_S)
-        if not is_stopped and not self.served():
+    def _end_copies(self) -> None:
+        """Report the end, unless a pserver died meanwhile and this one serves its part."""
+        if not self.served():
             self._on_end(None)
+
+    def _end_alone(self) -> None:
+        """Report the end of a process that has lost its part, and whose copies nobody serves."""
+        if not any(part.is_copy for part in self._all()):
+            self._on_end(is_alone(self._home or 0))
 
     def served(self) -> dict[int, tuple[int, PserverService]]:
         """Epoch and service of each part that this process serves for another, by number."""
@@ -227,10 +241,7 @@ class PartHost:
     def _registered(
         self, job: JobIdentity, endpoints: Sequence[str], part: int, is_replicated: bool
     ) -> None:
-        """Send the home part to its backup from now on, if the job has some.
-
-        Called by each trainer that joins.
-        """
+        """Send the home part to its backup, if the job has some; called by trainers that join."""
         add_fields(job=job.job_id, pserver=part)
         if not is_replicated:
             return
@@ -257,9 +268,10 @@ class PartHost:
             self._home_is_left()
 
     def _home_is_left(self) -> None:
-        """Serve the home part no more; copies may have had their end before."""
+        """Serve the home part no more; copies may have had their end before, or never come."""
         self.own.stop()
         self.changed()
+        self._alone.begin()
 
     def _home_ended(self, error: PsrtError | None) -> None:
         self._has_begun = True

@@ -1,19 +1,22 @@
 """The stream of ticks from the pserver that serves a part to its backup.
 
 A thread takes a local cut every `every_s`, if there was anything new, and sends it. The first one
-has all rows, and so has each one after a failure: the backup may be another process. What the
-backup has confirmed is durable. Without a backup trainers keep their pushes.
+has all rows, and so has each one after a failure: the backup may be another process. It is asked
+every `PROBE_S`, as long as nothing is new. What the backup has confirmed is durable. Without a
+backup trainers keep their pushes.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from psrt.core.errors import ErrorCode, PsrtError
 from psrt.core.threads import CrashReport, start_thread
+from psrt.core.types import Array
 from psrt.pserver.checkpoints import LocalCut
 from psrt.pserver.decisions import DurablePoint
 from psrt.pserver.replicas.ticks import pieces_of
@@ -31,6 +34,9 @@ CALL_S = 10.0
 
 AGAIN_S = 0.5
 """Seconds between two attempts to reach a backup."""
+
+PROBE_S = 1.0
+"""Seconds after which an idle pserver asks whether its backup still has the copy."""
 
 _POLICY = RetryPolicy(budget_s=0.0)
 
@@ -77,6 +83,7 @@ class Replicator:
         self._client: Client | None = None
         self._sending = threading.Lock()
         self._needs_full, self._is_lost = True, False
+        self._called_s = 0.0
         self._closed = threading.Event()
 
     def start(self, crashes: CrashReport) -> None:
@@ -91,6 +98,7 @@ class Replicator:
         with self._sending:
             cut = self._source.take(self._needs_full)
             if cut is None:
+                self._probe()
                 return
             try:
                 self._send(cut)
@@ -101,26 +109,32 @@ class Replicator:
             self._needs_full, self.confirmed = False, cut.number
             self._source.confirm(cut)
 
+    def _probe(self) -> None:
+        """Repeat the end of the newest tick now and then: another process would not know it."""
+        if not self.confirmed or time.monotonic() < self._called_s + PROBE_S:
+            return
+        try:
+            self._call(pb.Replica(tick=self.confirmed, last=True), ())
+        except BaseException:
+            self._needs_full = True
+            raise
+
     def _send(self, cut: LocalCut[DurablePoint]) -> None:
-        client = self._client = self._client or self._connected()
         for number, piece in enumerate(pieces_of(cut)):
-            replica = pb.Replica(
-                part=self._pair.part,
-                epoch=self._epoch,
-                tick=cut.number,
-                piece=number,
-                last=piece.is_last,
-                whole=cut.is_full,
-                incarnation=self._source.incarnation,
-                facts=piece.facts,
-                endpoints=self._endpoints,
-            )
-            header = pb.Header(replica=replica)
-            reply = client.call(
-                Method.REPLICATE, header=header, tensors=piece.arrays, timeout_s=CALL_S
-            )
-            if reply.header.replica.whole:
-                raise PsrtError("the backup has no part that these changes continue.")
+            replica = pb.Replica(tick=cut.number, piece=number, last=piece.is_last)
+            replica.whole, replica.facts = cut.is_full, piece.facts
+            self._call(replica, piece.arrays)
+
+    def _call(self, replica: pb.Replica, arrays: Sequence[Array]) -> None:
+        client = self._client = self._client or self._connected()
+        replica.part, replica.epoch = self._pair.part, self._epoch
+        replica.incarnation = self._source.incarnation
+        replica.endpoints.extend(self._endpoints)
+        header = pb.Header(replica=replica)
+        reply = client.call(Method.REPLICATE, header=header, tensors=arrays, timeout_s=CALL_S)
+        if reply.header.replica.whole:
+            raise PsrtError("the backup has no part that these changes continue.")
+        self._called_s = time.monotonic()
 
     def _connected(self) -> Client:
         endpoint = self._pair.backup(self._epoch)

@@ -80,7 +80,7 @@ class CutCalls:
             resumed = recovered.cut if recovered.is_beginning else None
         if resumed is not None:
             self.durability.began_at = resumed.number
-        self._settings, self.resumed, self._incarnation = settings, resumed, incarnation
+        self.settings, self.resumed, self._incarnation = settings, resumed, incarnation
         self.resuming = Resuming(resumed)
         self._recovered, self._tables = recovered, tables
         self._goes_on = takes_over or recovered is not None
@@ -105,30 +105,30 @@ class CutCalls:
     def run_by(self, runner: EffectRunner, on_ended: OnEnded) -> None:
         """Take local cuts between updates of this runner; pass the ends of cuts to `on_ended`."""
         self._on_ended = on_ended
-        if self._settings is not None:
-            self.durability.write_to(self._settings, runner)
+        if self.settings is not None:
+            self.durability.write_to(self.settings, runner)
 
     def joins(self, found: Found, register: pb.Register) -> None:
         """Record a trainer that joins, before this pserver has tables for it."""
         mine = number_in(found, self._incarnation)
-        if self._settings is not None and self.name and mine is not None:
+        if self.settings is not None and self.name and mine is not None:
             may_begin = self._is_beginning and self.durability.is_asked
             beginning = beginning_with(register, self.resumed) if may_begin else None
-            self.durability.joins(self._settings, self.name, mine, beginning)
+            self.durability.joins(self.settings, self.name, mine, beginning)
 
     def joined(self, found: Found, steps: Callable[[], int]) -> None:
         """Take the place of this pserver among those that a trainer found; called repeatedly."""
         mine = number_in(found, self._incarnation)
         with self._joining:
-            if self._settings is None or self._cutting is None or self._endpoints or mine is None:
+            if self.settings is None or self._cutting is None or self._endpoints or mine is None:
                 return
             self._cutting.index, endpoints = mine, tuple(endpoint for endpoint, _ in found)
             if self.name and not self.durability.is_replicated:
-                self.durability.begin(self._settings, self.name)
+                self.durability.begin(self.settings, self.name)
             if mine == 0:
                 given = endpoints, self._clock, steps, self._crashes, self._cutting.history
-                settings = self.resuming.kept_by(self._settings, self.durability.is_durable)
-                self._coordination = coordinator(settings, *given, self._recovered)
+                self._coordination = coordinator(self.settings, *given, self._recovered)
+                self._keep_beginning()
                 if self._is_beginning and self.durability.is_asked:
                     self._coordination.request()
             self._endpoints = endpoints  # last: the end of the job looks for the coordinator then
@@ -153,14 +153,15 @@ class CutCalls:
 
     def begin_from(self, number: int, joined: Mapping[int, int] = NOBODY) -> None:
         """Let trainers go on from a complete cut, whose tables this pserver holds."""
-        assert self._settings is not None, "a pserver with a part of a cut has a directory"
-        self.began_with(find_cut(self._settings.directory, str(number)), joined)
+        assert self.settings is not None, "a pserver with a part of a cut has a directory"
+        self.began_with(find_cut(self.settings.directory, str(number)), joined)
 
     def began_with(self, cut: SavedCut, joined: Mapping[int, int] = NOBODY) -> None:
         """Let trainers go on from `cut`; those that have `joined`, incarnations by number, do."""
         self.resumed, self.resuming = cut, Resuming(cut)
         self.durability.began_at = cut.number
         self.states = StateCalls(self._cutting, cut, joined)
+        self._keep_beginning()
 
     def trainers_from(self, number: int) -> int:
         """The number of trainers from the proposed cut `number` on; 0 = it stays, or elsewhere."""
@@ -180,10 +181,6 @@ class CutCalls:
     def newest_complete(self) -> int:
         """The newest cut with a part of this pserver that it knows to be complete, 0 = none."""
         return self._cutting.complete if self._cutting is not None else 0
-
-    @property
-    def settings(self) -> Settings | None:
-        return self._settings
 
     def describe(self) -> dict[str, Any] | None:
         """Facts for STATUS; None if this pserver makes no cuts."""
@@ -283,16 +280,20 @@ class CutCalls:
 
     # --- inside ----------------------------------------------------------------------------------
 
+    def _keep_beginning(self) -> None:
+        """Let no retention delete the cut that late trainers begin with."""
+        if self._coordination is not None:
+            self._coordination.keep(self.resuming.kept(self.durability.is_durable))
+
     def _written(self, number: int, record: str, problem: str) -> PartOutcome:
         """Report this pserver's part to the coordinator; returns what became of the cut."""
-        assert self._cutting is not None and self._settings is not None  # noqa: PT018
+        assert self._cutting is not None and self.settings is not None  # noqa: PT018
         mine = self._endpoints[self._cutting.index]
         part = pb.CutPart(number=number, endpoint=mine, record=record, problem=problem)
-        timeout_s = self._settings.timeout_s + REPORT_S
-        ask = partial(self._reports.send, self.first, part, timeout_s)
+        ask = partial(self._reports.send, self.first, part, self.settings.timeout_s + REPORT_S)
         if self._coordination is not None:
             ask = partial(report_here, self._coordination, part)
-        outcome, why = outcome_of(part, ask, self._settings.directory)
+        outcome, why = outcome_of(part, ask, self.settings.directory)
         self._cutting.history.ended(number, outcome, why)
         self.durability.ended(number, outcome is PartOutcome.COMPLETE)
         self._on_ended(number, outcome)

@@ -114,10 +114,9 @@ class JoinCalls:
         found = [(each.endpoint, each.incarnation) for each in header.register.pservers]
         begins = header.HasField("cut") and not header.cut.last_push
         replaces = header.register.predecessor
+        facts = replaces, begins, header.register.begins_anew, self._is_replicated
         job = self._runner.ask(
-            lambda state, now: state.register(
-                *caller_of(header), dict(found), now, replaces, begins, header.register.begins_anew
-            )
+            lambda state, now: state.register(*caller_of(header), dict(found), now, *facts)
         )
         report = self._open_warm_start(header.register, job)
         self._cuts.joins(found, header.register)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 
 from psrt.core.errors import ConfigError
 from psrt.core.specs import Geo
-from psrt.pserver.checkpoints import LateStates, SavedCut, Settings
+from psrt.pserver.checkpoints import LateStates, SavedCut
 from psrt.pserver.decisions import JobIdentity, Member, MemberState
 from psrt.rpc import pb
 
@@ -54,12 +53,12 @@ class Resuming:
                 hint="Resume geo in geo, and any of sync, async, ssp and half_async in another.",
             )
 
-    def kept_by(self, settings: Settings, is_durable: bool) -> Settings:
-        """Settings that keep the cut as long as late trainers may need it: their states, and in a
-        durable job their positions, which a pserver that recovers reads again."""
+    def kept(self, is_durable: bool) -> int:
+        """The cut that late trainers may need, 0 = none: their states, and in a durable job their
+        positions, which a pserver that recovers reads again."""
         if self._cut is None or not (is_durable or self._cut.has_states):
-            return settings
-        return replace(settings, retention=replace(settings.retention, in_use=self._cut.number))
+            return 0
+        return self._cut.number
 
     def beginning_of(self, trainer: int, trainers: int) -> pb.Cut:
         """The cut, and where `trainer` of `trainers` goes on; number 0 = none.

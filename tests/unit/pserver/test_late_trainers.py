@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from psrt.core.specs import Async, CommunicationMode, Geo
-from psrt.pserver.checkpoints import complete_cuts, find_cut, served_job
+from psrt.pserver.checkpoints import find_cut, served_job
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
@@ -17,7 +17,11 @@ from tests.unit.pserver.test_resizes import NAME, WAIT_S, Job, TakingPart, job_i
 
 
 def make_cut(job: Job, number: int, clients: Sequence[Client]) -> None:
-    """Take part in the cut that a durable job asks for at its beginning."""
+    """Take part in the cut that a durable job asks for at its beginning.
+
+    Its end is that of the pserver, which writes once more after the manifest: its served file. One
+    that is stopped before would write that over the file of the process after it.
+    """
     cuts = job.service._cuts
     eventually(lambda: cuts.proposed == number, "a proposal", WAIT_S)
     calls = [TakingPart(each, number, 0, f"at {each.trainer}") for each in clients]
@@ -27,7 +31,7 @@ def make_cut(job: Job, number: int, clients: Sequence[Client]) -> None:
     for each in clients if isinstance(job.mode, Geo) else ():
         sent = pb.StatePage(cut=number, meta=f'{{"of": {each.trainer}}}', last=True)
         each.call(Method.KEEP_STATE, header=pb.Header(state_page=sent), timeout_s=WAIT_S)
-    eventually(lambda: number in complete_cuts(job.directory), "a complete cut", WAIT_S)
+    eventually(lambda: cuts.newest_complete == number, "a complete cut", WAIT_S)
 
 
 def state_of(client: Client) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from psrt.coordinator.retention import Retention
 from psrt.core.errors import ConfigError, ErrorCode, JobError, PsrtError, UnavailableError
 from psrt.core.specs import Async, CommunicationMode, Geo, Sync, to_json
 from psrt.pserver.checkpoints import (
@@ -44,8 +45,10 @@ class Job:
         directory: Path,
         mode: CommunicationMode | None = None,
         resumed: SavedCut | None = None,
+        keep: int = 3,
     ) -> None:
         self.directory, self.mode, self.durability = LocalDirectory(directory), mode, ""
+        self._keep = keep
         self.resized: list[int] = []
         self.service = self._made(None, resumed)
 
@@ -62,7 +65,7 @@ class Job:
             wait_timeout_s=WAIT_S,
             trainers=0 if recovered is None else 2,
             clock=ManualClock(),
-            cuts=Settings(self.directory),
+            cuts=Settings(self.directory, retention=Retention(self._keep)),
             on_resized=self.resized.append,
             recovered=recovered,
             resumed=resumed,
@@ -88,9 +91,12 @@ class Job:
 
 @contextmanager
 def job_in(
-    directory: Path, mode: CommunicationMode | None = None, resumed: SavedCut | None = None
+    directory: Path,
+    mode: CommunicationMode | None = None,
+    resumed: SavedCut | None = None,
+    keep: int = 3,
 ) -> Iterator[Job]:
-    job = Job(directory, mode, resumed)
+    job = Job(directory, mode, resumed, keep)
     try:
         yield job
     finally:
@@ -226,7 +232,7 @@ def resized_durable_job(job: Job) -> list[Client]:
             assert call.error is None
         if asked is not None:
             asked.future.result(WAIT_S)
-        eventually(lambda n=number: n in complete_cuts(job.directory), "a complete cut", WAIT_S)
+        eventually(lambda n=number, c=cuts: c.newest_complete == n, "a complete cut", WAIT_S)
     return clients
 
 
@@ -252,6 +258,27 @@ def test_a_killed_pserver_of_a_durable_job_goes_on_with_the_new_number(
         if isinstance(mode, Async):
             first.call(Method.PUSH, header=pushed(first), timeout_s=WAIT_S)
         assert len(job.service.status()["trainers"]) == 3
+
+
+def test_retention_keeps_the_cut_that_newcomers_begin_with(tmp_path: Path) -> None:
+    """One of them joins after later cuts, and after a recovery."""
+    with job_in(tmp_path, keep=1) as job:
+        resized_durable_job(job)
+        for number in (3, 4):
+            clients = [job.join(trainer, 3, incarnation=50 + trainer) for trainer in range(2)]
+            asked = job.ask(0)
+            calls = [TakingPart(each, number, 0, f"then at {each.trainer}") for each in clients]
+            asked.future.result(WAIT_S)
+            for call in calls:
+                call.join(WAIT_S)
+        found = served_job.take_over(job.directory, NAME)
+        assert found is not None
+        job.serve(found)
+
+        job.join(2, 3)
+
+        assert (job.beginning.number, list(job.beginning.positions)) == (2, ["at 0", "at 1"])
+        assert complete_cuts(job.directory) == [2, 4]
 
 
 def test_a_pserver_that_missed_the_end_of_a_change_ends_the_job_and_keeps_the_cut(

@@ -8,7 +8,7 @@ import pytest
 
 from psrt.core.errors import ConfigError
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync, to_plain
-from psrt.pserver.checkpoints import SavedCut, Settings
+from psrt.pserver.checkpoints import SavedCut
 from psrt.pserver.decisions import JobIdentity, Member
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.serving.resuming import LOST, Resuming
@@ -40,14 +40,14 @@ def test_modes_whose_state_is_on_pservers_may_follow_each_other(
 
 
 def test_retention_keeps_a_cut_that_late_trainers_of_geo_or_of_a_durable_job_need() -> None:
-    settings, directory = Settings(LocalDirectory("/nowhere")), LocalDirectory("/nowhere")
+    directory = LocalDirectory("/nowhere")
     with_states = Resuming(SavedCut(directory, 7, {}, ({"files": [{"trainer": 1}]},), ()))
     without = Resuming(SavedCut(directory, 7, {}, ({"files": [{"tables": []}]},), ()))
 
-    assert with_states.kept_by(settings, is_durable=False).retention.in_use == 7
-    assert without.kept_by(settings, is_durable=True).retention.in_use == 7
-    assert without.kept_by(settings, is_durable=False) == settings
-    assert Resuming(None).kept_by(settings, is_durable=True) == settings
+    assert with_states.kept(is_durable=False) == 7
+    assert without.kept(is_durable=True) == 7
+    assert without.kept(is_durable=False) == 0
+    assert Resuming(None).kept(is_durable=True) == 0
 
 
 def test_another_job_and_geo_are_refused_with_both_values() -> None:

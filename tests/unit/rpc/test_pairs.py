@@ -25,8 +25,8 @@ def test_the_two_pservers_of_a_part_take_turns() -> None:
 
     assert pair.serving(0) == PartAddress("b:1", 0)
     assert [pair.serving(epoch) for epoch in (1, 2)] == [
-        PartAddress("a:1", 2),
-        PartAddress("b:1", 2),
+        PartAddress("a:1", 2, 1),
+        PartAddress("b:1", 2, 2),
     ]
     assert [pair.backup(epoch) for epoch in (0, 1, 2)] == ["a:1", "b:1", "a:1"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from psrt.core.errors import JobError, UnavailableError
+from psrt.core.errors import ErrorCode, JobError, PsrtError, UnavailableError
 from psrt.rpc.dialing import dialer
 from psrt.rpc.recovering import Recovering
 from psrt.rpc.route import Route
@@ -41,6 +41,38 @@ def test_another_process_is_refused_in_a_job_that_is_not_durable() -> None:
 
     with pytest.raises(JobError, match="the parameters it held are lost"):
         recovering.met(tables=5, process=2)
+
+
+class FailsOver:
+    """A `Failover` of a trainer that has joined, or joins."""
+
+    is_deposed = False
+
+    def __init__(self, has_begun: bool) -> None:
+        self.has_begun = has_begun
+
+    def answered(self) -> None:
+        pass
+
+    def failed(self, error: PsrtError, epoch: int) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("has_joined", [True, False])
+def test_with_backups_other_tables_are_no_loss(has_joined: bool) -> None:
+    """A trainer that has joined deposes their pserver, and one that joins has lost nothing."""
+    route = Route("ps:1", lambda endpoint: dialer("stream", endpoint, 0))
+    route.failover = FailsOver(has_joined)
+    recovering = Recovering(route, is_durable=True)
+    recovering.met(tables=5, process=1)
+
+    with pytest.raises(UnavailableError) as refused:
+        recovering.met(tables=6, process=2)
+
+    assert refused.value.code is (ErrorCode.FENCED if has_joined else ErrorCode.TAKING_OVER)
+    recovering.forget()
+    recovering.met(tables=6, process=2)
+    assert not recovering.is_due
 
 
 class HeldLock:

@@ -11,7 +11,7 @@ import pytest
 from psrt.core.errors import ErrorCode, JobError, PsrtError, UnavailableError
 from psrt.core.specs import Async, to_json
 from psrt.core.threads import CrashReport
-from psrt.pserver.replicas import PartHost
+from psrt.pserver.replicas import PartHost, part_host
 from psrt.pserver.replicas.ticks import pieces_of
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
@@ -142,5 +142,29 @@ def test_it_stays_if_the_other_pserver_is_stopped(pair: Pair) -> None:
     """Trainers go on with this one."""
     pair.fail(UnavailableError("the pserver is shutting down", code=ErrorCode.STOPPING))
     pair.replicate()
+
+    assert pair.ends == []
+
+
+def test_one_that_is_sent_no_copy_ends_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its part is served elsewhere, or was to be, and that process has ended without a word."""
+    monkeypatch.setattr(part_host, "ALONE_S", 0.01)
+    pair = Pair()
+    pair.train_with_both()
+
+    pair.is_fenced.set()
+
+    assert pair.has_ended.wait(WAIT_S)
+    (error,) = pair.ends
+    assert isinstance(error, JobError)
+    assert "serves part 1 no more" in error.message
+    pair.close()
+
+
+def test_one_that_is_sent_a_copy_stays(pair: Pair) -> None:
+    pair.train_with_both()
+    pair.replicate()
+
+    pair.backup._end_alone()
 
     assert pair.ends == []

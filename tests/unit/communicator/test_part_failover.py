@@ -1,0 +1,26 @@
+"""A pserver is deposed for its own failures, not for those of the one before it."""
+
+from __future__ import annotations
+
+from psrt.communicator.requests.failover import PartFailover
+from psrt.core.errors import ErrorCode, UnavailableError
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from psrt.rpc.pairs import Pair
+from tests.support.inproc import InprocServer
+
+FENCED = UnavailableError("part 0 is not served here", code=ErrorCode.FENCED)
+
+
+def test_a_late_refusal_of_the_former_pserver_deposes_nobody() -> None:
+    """Another thread has found it deposed, and moved the client, when this one comes to it."""
+    nobody = InprocServer(lambda message, peer: None)
+    client = Client("a:1", 0, 7, nobody, pb.Hello())
+    failover = PartFailover(client, Pair(0, "a:1", "b:1"))
+    client.route.failover = failover
+    failover._move(1)
+
+    assert failover.failed(FENCED, epoch=0)
+
+    assert not failover.is_deposed
+    assert client.route.place.endpoint == "b:1"
