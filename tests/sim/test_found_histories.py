@@ -32,6 +32,7 @@ FOUND = [
     ("interrupted", "async-pool", 16973),
     ("resizes", "half-async", 21842),
     ("deltas", "geo", 124),
+    ("deltas", "sync", 25389),
 ]
 
 

@@ -169,11 +169,13 @@ class JobCalls(JoiningCalls):
 
     def complete(self, timeout_s: float, position: str = "") -> None:
         """Report to every pserver that this trainer has finished, and goes on at `position`."""
-        jobs = [partial(client.complete, timeout_s, position) for client in self._clients]
-        replies = self._on_all("stop: completing", jobs, timeout_s)
-        if self.durable is not None and not self.durable.has_ended(replies):
-            self.durable.linger(timeout_s, position)
+        complete = self._complete_at if self.durable is None else self.durable.complete
+        jobs = [partial(complete, n, timeout_s, position) for n in range(len(self._clients))]
+        self._on_all("stop: completing", jobs, timeout_s)
         self._on_all("stop: confirming", [each.confirm for each in self._clients], timeout_s)
+
+    def _complete_at(self, endpoint: int, timeout_s: float, position: str) -> None:
+        self._clients[endpoint].complete(timeout_s, position)
 
     def leave(self, timeout_s: float) -> None:
         """Report to every pserver that this trainer was asked to end, and has not completed."""

@@ -17,6 +17,7 @@ from functools import partial
 from psrt.communicator.requests.failover import PartFailover, failovers_of
 from psrt.communicator.requests.requests import Request
 from psrt.communicator.requests.retained import RetainedPushes
+from psrt.core.clock import MonotonicClock
 from psrt.core.errors import ConfigError, DeadlineError, PsrtError
 from psrt.core.threads import CrashReport, start_thread
 from psrt.rpc import pb
@@ -58,6 +59,8 @@ class DurablePushes:
         self._asking, self._pinging = threading.Lock(), threading.Lock()
         self._pinged: set[int] = set()  # pservers that are called now and then, by number
         self._closed = threading.Event()
+        self._clock, self._has_ended = MonotonicClock(), False
+        self._recorded: set[int] = set()  # the pservers that have the end of this trainer on disk
 
     def attended(self, number: int) -> None:
         """With backups, call pserver `number` now and then from now on, before this trainer has
@@ -142,29 +145,40 @@ class DurablePushes:
         """Record the newest cut that was proposed before this trainer joined."""
         self._retained.newest_before = newest
 
-    def has_ended(self, replies: Sequence[pb.Complete]) -> bool:
-        """True if all trainers have completed, and none has to stay.
+    def complete(self, endpoint: int, timeout_s: float, position: str) -> None:
+        """Complete at pserver number `endpoint`, and stay until all pushes are durable everywhere.
 
-        With backups each one stays until its end is there, also the last: a backup that takes over
-        waits for trainers whose end it has not met.
+        A pserver that is killed meanwhile is sent what it has lost; the others are called all the
+        time, so they stay, too. Without local cuts, and without backups, the end of the job is
+        enough: no cut may follow.
         """
-        return not self._is_replicated and any(each.ended for each in replies)
-
-    def linger(self, timeout_s: float, position: str) -> None:
-        """Stay until all pushes are durable, or the job has ended; COMPLETE had `position`.
-
-        A pserver that is killed meanwhile is sent what it has lost.
-        """
-        self._retained.has_trained = True
-        for _ in range(max(1, int(timeout_s / PING_S))):
-            replies = [client.complete(timeout_s, position) for client in self._clients]
-            are_recorded = self._retained.is_recorded or all(each.recorded for each in replies)
-            if are_recorded or self.has_ended(replies):
+        client, deadline_s = self._clients[endpoint], self._clock.now() + timeout_s
+        self._completed(endpoint, client.complete(timeout_s, position))
+        while not (self._may_leave() or self._closed.is_set()):
+            if (left_s := deadline_s - self._clock.now()) <= 0:
+                log.warning("the last pushes are not durable after %.0f s", timeout_s)
                 return
             if not self._waits_for_deltas:
                 self.ask_for_cut()
-            self._retained.wait_until_recorded(PING_S)
-        log.warning("the last pushes of this trainer are not durable after %.0f s", timeout_s)
+            self._retained.wait_until_recorded(min(PING_S, left_s))
+            self._completed(endpoint, client.complete(max(left_s, PING_S), position))
+
+    def _completed(self, endpoint: int, reply: pb.Complete) -> None:
+        """Record a reply to COMPLETE."""
+        self._retained.has_trained = True
+        self._has_ended |= reply.ended
+        if reply.recorded:
+            self._recorded.add(endpoint)
+
+    def _may_leave(self) -> bool:
+        """True if no pserver will ask for the pushes of this trainer again.
+
+        A pserver that is killed when the job has ended goes on from before that, and waits for
+        trainers whose end it has not met: local cuts and backups soon have it.
+        """
+        is_over = self._has_ended and not self._waits_for_deltas
+        are_recorded = self._retained.is_recorded or len(self._recorded) == len(self._clients)
+        return is_over or are_recorded
 
     def close(self) -> None:
         """End the thread that calls idle pservers."""
