@@ -17,8 +17,10 @@ cluster: W1's network by real processes, SGD, one thread each, one side after th
     torch_ddp                  DDP with EmbeddingBag(sparse=True)
     graph_async                psrt without torch: W1 in mode async
 
-    examples_per_s  total of all ranks after 20 warm-up steps
-    ratios          psrt.torch to the others
+    examples_per_s   total of all ranks after 20 warm-up steps
+    cpu_ms_per_step  CPU time of one step of a rank, with its share of that of servers
+    ratios           psrt.torch to the others
+    cpu_ratios       CPU time of the others to psrt.torch: steadier than rates on a busy host
 
 `--transport` is how ranks reach pservers. `--rpc tcp` is what two machines use, `shm` what torch
 takes on one host by itself; DDP uses TCP.

@@ -7,6 +7,7 @@ parameters, balanced by size. Workers pull and push asynchronously, each id of a
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 import torch
@@ -57,8 +58,9 @@ def server(number: int, servers: int, workers: int, at: str, carrier: str) -> Fi
     """Hold rows and parameters until all workers have ended."""
     torch.set_num_threads(1)
     _join(f"server{number}", number, servers + workers, at, carrier)
+    cpu_s = time.process_time()
     rpc.shutdown()
-    return {}
+    return {"cpu_s": time.process_time() - cpu_s}
 
 
 def worker(rank: int, servers: int, workers: int, at: str, carrier: str, seconds: float) -> Figures:

@@ -1,6 +1,7 @@
 """launch: the processes of a job, on this host or by an engine, and their supervision.
 
 plan       command lines of pservers and trainers
+replacements  commands in the place of killed processes
 groups     the processes of a job without pservers
 scripts    the processes of a script
 own_flags  the flags of a launch, for another one

@@ -19,7 +19,8 @@ def brought_files(config: LaunchConfig, job: JobConfig) -> dict[str, bytes]:
     `LIMIT_BYTES`.
     """
     directory = Path(config.job).parent
-    wanted = {Path(config.job), directory / job.program, *_matching(directory, config.bring)}
+    wanted = {Path(config.job), *_matching(directory, config.bring)}
+    wanted |= {directory / job.program} if job.program else set()
     names = sorted(_below(directory, path) for path in wanted)
     sizes = {name: (directory / name).stat().st_size for name in names}
     if (total := sum(sizes.values())) > LIMIT_BYTES:

@@ -17,8 +17,9 @@ from psrt.core.clock import Clock
 from psrt.core.errors import DeadlineError
 from psrt.launch import report
 from psrt.launch.children import Child, Engine
-from psrt.launch.plan import PSERVER, RECOVER, ChildId, Command, again_of, standing_by
+from psrt.launch.plan import PSERVER, ChildId, Command
 from psrt.launch.ready_files import TrainersOf, endpoint_in, no_trainers, trainers_in
+from psrt.launch.replacements import RECOVER, again_of, standing_by
 from psrt.launch.supervise import Instruction, Phase, Recover, StandBy, Supervisor, Terminate
 
 Say = Callable[[str], None]

@@ -19,8 +19,9 @@ from psrt.launch.cluster import Cluster, Say
 from psrt.launch.engines import TABLE, EngineKind
 from psrt.launch.groups import described, free_ports, group_commands, group_size, is_group
 from psrt.launch.outputs import check_report, make_directory, write_report, write_text
-from psrt.launch.plan import PSRT, RECOVER, Plan, check_restarts, is_script
+from psrt.launch.plan import PSRT, Plan, check_restarts, is_script
 from psrt.launch.plan_text import commands_text
+from psrt.launch.replacements import RECOVER
 from psrt.launch.scripts import ScriptPlan, script_job
 from psrt.launch.supervise import Supervisor
 
@@ -126,9 +127,10 @@ def _train(cluster: Cluster, plan: Plan, say: Say) -> None:
         say(f"started {counted(config.pservers, 'pserver')}; logs are in {config.log_dir}")
     endpoints = cluster.wait_ready(config.ready_timeout_s)
     if endpoints:
-        cluster.start(plan.trainers(endpoints))
+        trainers_of = partial(plan.trainers, endpoints, host_of=cluster.host_of)
+        cluster.start(trainers_of())
         if plan.cut_s:
-            cluster.follow_resizes(partial(plan.trainers, endpoints), config.trainers)
+            cluster.follow_resizes(trainers_of, config.trainers)
         trainers = counted(config.trainers, "trainer")
         say(f"pservers serve on {', '.join(endpoints)}; started {trainers}")
     cluster.wait_ended()

@@ -8,11 +8,12 @@ from typing import Any
 from psrt.config.load import load
 from psrt.config.sections import LaunchConfig
 from psrt.config.settings import settings_of
+from psrt.launch.plan import job_file
 
 
 def own_flags(config: LaunchConfig, without: Collection[str] = ()) -> list[str]:
     """Return flags for all settings that the job file alone would not give, and the job file."""
-    plain = load(LaunchConfig, file=config.job, environ={}).config
+    plain = load(LaunchConfig, file=job_file(config), environ={}).config
     words = []
     for setting in settings_of("launch", LaunchConfig):
         value = getattr(config, setting.name)

@@ -8,12 +8,12 @@ trainers.
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from psrt.config.load import DEFAULT, Loaded, load, load_job
 from psrt.config.sections import JobConfig, LaunchConfig, PserverConfig, TrainerConfig
@@ -24,8 +24,6 @@ from psrt.launch.brought import brought_files
 
 PSERVER = "pserver"
 TRAINER = "trainer"
-STANDBY = "standby"
-RECOVER = "--recover"
 SCRIPT = ".py"
 """The suffix of a file that is launched as a script in place of a job."""
 
@@ -51,11 +49,16 @@ FOLLOWED = ChildId(TRAINER, 0)
 """The process whose progress a launch prints."""
 
 
+HostOf: TypeAlias = Callable[[ChildId], str]
+"""The address of the host of a process."""
+
+
 @dataclass(frozen=True)
 class Command:
     """The command of one process. `result` is the JSON file it writes: ready file or report.
 
-    One that is started again `keeps_log`.
+    One that is started again `keeps_log`. `own` are those variables in `environ` that no other
+    process has; on another host it gets them in addition to those of the launch.
     """
 
     child: ChildId
@@ -64,6 +67,12 @@ class Command:
     log: Path
     result: Path
     keeps_log: bool = False
+    own: Mapping[str, str] = field(default_factory=dict)
+
+
+def on_loopback(child: ChildId) -> str:
+    """The address of every process of a launch on this host."""
+    return LOOPBACK
 
 
 class Plan:
@@ -78,6 +87,8 @@ class Plan:
     """
 
     outlived_s = 10.0
+    arguments: Sequence[str] = ()
+    """Those of a script."""
 
     def __init__(
         self,
@@ -105,12 +116,14 @@ class Plan:
         """The cores that a trainer uses."""
         return self._trainer.cpu_num * self._trainer.cpu_threads
 
-    def pservers(self, host_of: Callable[[ChildId], str]) -> list[Command]:
+    def pservers(self, host_of: HostOf) -> list[Command]:
         """The commands of all pservers, each with the address that it listens on."""
         children = [ChildId(PSERVER, index) for index in range(self.config.pservers)]
         return [self._pserver(child, host_of(child)) for child in children]
 
-    def trainers(self, endpoints: Sequence[str], trainers: int = 0) -> list[Command]:
+    def trainers(
+        self, endpoints: Sequence[str], trainers: int = 0, host_of: HostOf = on_loopback
+    ) -> list[Command]:
         """The commands of all trainers of a job that has `trainers`, 0 = as configured."""
         trainers = trainers or self.config.trainers
         return [self._trainer_of(index, trainers, endpoints) for index in range(trainers)]
@@ -195,7 +208,12 @@ class Plan:
 
 
 def check_restarts(config: LaunchConfig, job: JobConfig) -> None:
-    """Raise `ConfigError` if trainers of a job cannot go on for killed ones."""
+    """Raise `ConfigError` if trainers of a job cannot go on for killed ones.
+
+    A script decides that itself: its mode is not known here.
+    """
+    if is_script(config):
+        return
     other = MODES[config.mode]() if config.mode and config.mode != job.mode else None
     mode = other or job.communication
     if config.restarts and (isinstance(mode, Geo) or mode.on_trainer_loss == "abort"):
@@ -205,31 +223,6 @@ def check_restarts(config: LaunchConfig, job: JobConfig) -> None:
             "goes on for a killed trainer; nothing was started.",
             hint='Set on_trainer_loss = "wait" in [communication], or leave --restarts out.',
         )
-
-
-def again_of(command: Command, endpoint: str, flags: Sequence[str] = (RECOVER,)) -> Command:
-    """The command of a process in the place of its killed predecessor; a pserver's has `flags`."""
-    if command.child.role == TRAINER:
-        return replace(command, keeps_log=True)
-    arguments = list(command.arguments)
-    arguments[arguments.index("--port") + 1] = endpoint.rpartition(":")[2]
-    return replace(command, arguments=(*arguments, *flags), keeps_log=True)
-
-
-def standing_by(command: Command) -> Command:
-    """The command of a process that waits to go on for a killed pserver, with the settings of one.
-
-    It needs no result: it writes that of the pserver whose place it takes.
-    """
-    log = command.log.with_name(f"{STANDBY}.log")
-    arguments = (*command.arguments, "--standby")
-    return replace(command, arguments=arguments, log=log, result=log.with_suffix(".json"))
-
-
-def take_over_line(command: Command) -> str:
-    """The line that lets a process that stands by run the command of a pserver."""
-    flags = command.arguments[command.arguments.index(PSERVER) + 1 :]
-    return json.dumps({"flags": flags, "log": str(command.log.resolve())}) + "\n"
 
 
 def is_script(config: LaunchConfig) -> bool:
@@ -262,7 +255,8 @@ def _cut_s(config: LaunchConfig, environ: Mapping[str, str]) -> float:
 def _files(config: LaunchConfig, environ: Mapping[str, str]) -> dict[str, bytes]:
     if not config.bring or config.on == "local":
         return {}
-    return brought_files(config, load_job(config.job, environ=environ).config)
+    script = JobConfig(path=config.job) if is_script(config) else None
+    return brought_files(config, script or load_job(config.job, environ=environ).config)
 
 
 def _with_python(program: Sequence[str], python: str) -> tuple[str, ...]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 
-from psrt.launch.plan import ChildId, Command, Plan
+from psrt.launch.plan import Command, HostOf, Plan
 
 
-def commands_text(plan: Plan, host_of: Callable[[ChildId], str]) -> str:
+def commands_text(plan: Plan, host_of: HostOf) -> str:
     """Return the environment and each process with its host and command, as a shell takes them.
 
     Pservers choose free ports, so those are words here: `PORT_OF_PSERVER_0`.
@@ -18,7 +17,7 @@ def commands_text(plan: Plan, host_of: Callable[[ChildId], str]) -> str:
     lines = ["# environment of every process"]
     variables = plan.variables if plan.config.on == "local" else {**plan.carried, **plan.variables}
     lines += [f"{name}={shlex.quote(value)}" for name, value in sorted(variables.items())]
-    for command in (*pservers, *plan.trainers(endpoints)):
+    for command in (*pservers, *plan.trainers(endpoints, host_of=host_of)):
         lines += ["", f"# {command.child} on {host_of(command.child)}, log {command.log}"]
         lines.append(command_line(command))
     return "\n".join(lines)

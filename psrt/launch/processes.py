@@ -19,7 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from psrt.launch.outputs import LineSplitter, last_lines
-from psrt.launch.plan import LOOPBACK, ChildId, Command, take_over_line
+from psrt.launch.plan import LOOPBACK, ChildId, Command
+from psrt.launch.replacements import take_over_line
 
 _CHUNK_BYTES = 65536
 _PR_SET_PDEATHSIG = 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +20,7 @@ from psrt.config.sections import JobConfig, LaunchConfig
 from psrt.core.errors import ConfigError
 from psrt.core.specs import Collective
 from psrt.launch.groups import COLLECTIVE, free_ports
-from psrt.launch.plan import LOOPBACK, PSRT, TRAINER, ChildId, Command, Plan
+from psrt.launch.plan import PSRT, TRAINER, ChildId, Command, HostOf, Plan, on_loopback
 
 _FOREIGN: tuple[str, ...] = (
     "carrier",
@@ -30,8 +31,14 @@ _FOREIGN: tuple[str, ...] = (
     "save",
     "epochs",
 )
-_FOREIGN += ("warm_start", "warm_start_map", "warm_start_strict", "restarts", "bring")
+_FOREIGN += ("warm_start", "warm_start_map", "warm_start_strict")
 """Settings of a launch that only a job has."""
+
+_ENGINES = ("local", "ssh", "mpi", "slurm")
+"""Those whose processes get variables of their own."""
+
+_MEETING_PORTS = range(20_000, 30_000)
+"""Ports of another host to meet at: below those that systems give to outgoing connections."""
 
 
 class ScriptPlan(Plan):
@@ -50,16 +57,22 @@ class ScriptPlan(Plan):
         program: Sequence[str] = PSRT,
     ) -> None:
         super().__init__(loaded, environ, program)
-        self._arguments = arguments
+        self.arguments = arguments
 
     @property
     def job_name(self) -> str:
         return Path(self.config.job).stem
 
-    def trainers(self, endpoints: Sequence[str], trainers: int = 0) -> list[Command]:
+    def trainers(
+        self, endpoints: Sequence[str], trainers: int = 0, host_of: HostOf = on_loopback
+    ) -> list[Command]:
         size = trainers or self.config.trainers
-        (meeting_port,) = free_ports(1)
-        return [self._rank(index, size, endpoints, meeting_port) for index in range(size)]
+        hosts = [host_of(ChildId(TRAINER, index)) for index in range(size)]
+        meeting = hosts[0], str(self._meeting_port())
+        return [
+            self._rank(index, variables_of(index, hosts, endpoints, meeting))
+            for index in range(size)
+        ]
 
     def group_flags(self, endpoints: Sequence[str], device: str) -> list[str]:
         return []
@@ -67,12 +80,17 @@ class ScriptPlan(Plan):
     def _job_flags(self) -> list[str]:
         return []
 
-    def _rank(self, index: int, size: int, endpoints: Sequence[str], port: int) -> Command:
+    def _rank(self, index: int, own: Mapping[str, str]) -> Command:
         child = ChildId(TRAINER, index)
-        words = (sys.executable, self.config.job, *self._arguments)
-        environ = {**self._environ, **variables_of(index, size, endpoints, port)}
+        words = (self.config.python or sys.executable, self._job, *self.arguments)
         report, log = self._path(child, ".report.json"), self._path(child, ".log")
-        return Command(child, words, environ, log, report)
+        return Command(child, words, {**self._environ, **own}, log, report, own=own)
+
+    def _meeting_port(self) -> int:
+        """A port of the host of rank 0: a free one of this host, else MASTER_PORT or any."""
+        if self.config.on == "local":
+            return free_ports(1)[0]
+        return int(self._environ.get("MASTER_PORT", 0)) or secrets.choice(_MEETING_PORTS)
 
 
 def script_job(config: LaunchConfig) -> JobConfig:
@@ -83,11 +101,11 @@ def script_job(config: LaunchConfig) -> JobConfig:
     """
     if not Path(config.job).is_file():
         raise ConfigError(f"{config.job} is not a file.", hint="Check the path of the script.")
-    if config.on != "local":
+    if config.on not in _ENGINES:
         raise ConfigError(
             f"a script cannot be launched --on {config.on}; nothing was started.",
-            hint="Start pservers by `psrt pserver`, and the script under torchrun, mpirun or srun, "
-            "whose ranks psrt.torch reads.",
+            hint=f"Launch it --on {', '.join(_ENGINES)}. Or start pservers by `psrt pserver`, and "
+            "ranks by any launcher of PyTorch: psrt.torch reads its variables.",
         )
     if config.mode not in ("", COLLECTIVE):
         raise _without_effect("--mode", config)
@@ -105,10 +123,11 @@ def script_job(config: LaunchConfig) -> JobConfig:
 
 
 def variables_of(
-    index: int, trainers: int, endpoints: Sequence[str], meeting_port: int
+    index: int, hosts: Sequence[str], endpoints: Sequence[str], meeting: tuple[str, str]
 ) -> dict[str, str]:
-    """The variables of one rank of this host."""
-    rank, size, pservers = str(index), str(trainers), ",".join(endpoints)
+    """The variables of one rank; `hosts` are those of all, which meet at an address and port."""
+    rank, size, pservers = str(index), str(len(hosts)), ",".join(endpoints)
+    here = hosts[index]
     places = {"ENDPOINTS": pservers, "TRAINERS": size, "TRAINER_ID": rank}
     own = {f"PSRT_TRAINER_{name}": value for name, value in places.items() if value}
     paddle = {
@@ -119,11 +138,11 @@ def variables_of(
     }
     torch = {
         "RANK": rank,
-        "LOCAL_RANK": rank,
+        "LOCAL_RANK": str(hosts[:index].count(here)),
         "WORLD_SIZE": size,
-        "LOCAL_WORLD_SIZE": size,
-        "MASTER_ADDR": LOOPBACK,
-        "MASTER_PORT": str(meeting_port),
+        "LOCAL_WORLD_SIZE": str(hosts.count(here)),
+        "MASTER_ADDR": meeting[0],
+        "MASTER_PORT": meeting[1],
     }
     return {**own, **paddle, **torch}
 

@@ -8,12 +8,10 @@ Trainers may come and go, run at different speeds, or be far away: the mode of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from psrt.communicator.base import Gradient
 from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs import MODES, CommunicationMode
 from psrt.torch import optim
@@ -21,7 +19,8 @@ from psrt.torch.compiling import untraced
 from psrt.torch.cuts import HasMoment, OfMoment
 from psrt.torch.declared import dense_of
 from psrt.torch.optim import ServerOptimizer
-from psrt.torch.session import TableSession, current, numbers_of
+from psrt.torch.session import TableSession, current
+from psrt.torch.staging import HostCopy, start_to_host
 
 
 class DenseOnServer(OfMoment):
@@ -76,12 +75,11 @@ class DenseOnServer(OfMoment):
     def has_gradients(self) -> bool:
         return any(parameter.grad is not None for parameter in self.served.values())
 
-    def gradients(self, scale: float = 1.0) -> Iterator[tuple[str, Gradient]]:
-        """The gradients of the running step by name, times `scale`."""
-        for name, parameter in self.served.items():
-            if parameter.grad is not None:
-                numbers = numbers_of(parameter.grad).reshape(tuple(parameter.shape) or (1,))
-                yield name, numbers if scale == 1.0 else numbers * numbers.dtype.type(scale)
+    def start_gradients(self) -> dict[str, HostCopy]:
+        """Start to copy the gradients of this step by name to this host; those of a CPU are here
+        already. Nobody writes to them after the step: it ends with `clear`."""
+        served = self.served.items()
+        return {name: start_to_host(each.grad) for name, each in served if each.grad is not None}
 
     def clear(self) -> None:
         """End the step: drop its gradients."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
 from psrt.core.types import Array
@@ -20,12 +21,12 @@ class HostCopy(NamedTuple):
     values: torch.Tensor
     arrived: torch.cuda.Event | None = None
 
-    def numbers(self) -> Array:
-        """The values; waits until they have arrived."""
+    def numbers(self, scale: float = 1.0) -> Array:
+        """The values times `scale`, not copied for 1; waits until they have arrived."""
         if self.arrived is not None:
             self.arrived.synchronize()
         numbers: Array = self.values.numpy()
-        return numbers
+        return numbers if scale == 1.0 else numbers * np.float32(scale)
 
 
 def on_device(given: torch.Tensor, device: torch.device) -> torch.Tensor:
@@ -44,7 +45,7 @@ def on_device(given: torch.Tensor, device: torch.device) -> torch.Tensor:
 def start_to_host(given: torch.Tensor) -> HostCopy:
     """Start the copy of `given` to float32 in this host's memory."""
     if not given.is_cuda:
-        return HostCopy(given.to("cpu", torch.float32).contiguous())
+        return HostCopy(given.detach().to("cpu", torch.float32).contiguous())
     stream, arrived = _stream(given.device), torch.cuda.Event()
     stream.wait_stream(torch.cuda.current_stream(given.device))
     host = _pinned(given.shape, torch.float32)

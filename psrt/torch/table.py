@@ -58,7 +58,7 @@ class StartedGradient(NamedTuple):
         """The gradients of all leaves, times `scale`; None without any."""
         if not self.ids:
             return None
-        values = [_scaled(copy.numbers(), scale) for copy in self.copies]
+        values = [copy.numbers(scale) for copy in self.copies]
         if len(values) == 1:
             return SelectedRows(self.ids[0], values[0], unique=True)
         return SelectedRows(np.concatenate(self.ids), np.concatenate(values))
@@ -191,7 +191,3 @@ def _ids(ids: torch.Tensor) -> I64:
 def _dense(gradient: torch.Tensor | None) -> torch.Tensor:
     assert gradient is not None
     return gradient.to_dense() if gradient.is_sparse else gradient
-
-
-def _scaled(numbers: Array, scale: float) -> Array:
-    return numbers if scale == 1.0 else numbers * np.float32(scale)

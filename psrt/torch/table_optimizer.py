@@ -117,10 +117,10 @@ class TableOptimizer(torch.optim.Optimizer):
 
     def _push(self, scale: float) -> None:
         started = [(table.name, table.start_gradient()) for table in self._tables]
+        dense = [pair for each in self._served for pair in each.start_gradients().items()]
         found = {name: gradient.end(scale) for name, gradient in started}
         gradients: dict[str, Gradient] = {k: v for k, v in found.items() if v is not None}
-        for each in self._served:
-            gradients.update(each.gradients(scale))
+        gradients |= {name: np.atleast_1d(copy.numbers(scale)) for name, copy in dense}
         rates = {group["name"]: float(group["lr"]) for group in self.param_groups}
         for each in self._served:
             rates.update(dict.fromkeys(each.served, rates[each.name]))

@@ -16,19 +16,24 @@ from psrt.config.load import load
 from psrt.config.sections import LaunchConfig
 from psrt.core.errors import ConfigError, JobError
 from psrt.launch import launching
-from psrt.launch.scripts import script_job
+from psrt.launch.engines import TABLE
+from psrt.launch.engines.slurm_job import batch_script
+from psrt.launch.scripts import ScriptPlan, script_job
 from tests.support.launched_job import PROGRAM
+from tests.support.pipe_engine import PIPES
 
 SCRIPT = """\
 import json, os, pathlib, signal, socket, sys
-pathlib.Path(sys.argv[1], f"rank-{os.environ['RANK']}.json").write_text(
-    json.dumps({"arguments": sys.argv[1:], **os.environ}))
+found = pathlib.Path(sys.argv[1], f"rank-{os.environ['RANK']}.json")
+is_again = found.exists()
+found.write_text(json.dumps({"arguments": sys.argv[1:], **os.environ}))
 for endpoint in filter(None, os.environ["PADDLE_PSERVERS_IP_PORT_LIST"].split(",")):
     host, _, port = endpoint.rpartition(":")
     socket.create_connection((host, int(port)))
-if [os.environ["RANK"]] == sys.argv[2:]:
+is_killed = os.environ["RANK"] in sys.argv[2:3]
+if is_killed and not (is_again and "once" in sys.argv):
     os.kill(os.getpid(), signal.SIGKILL)
-if sys.argv[2:]:
+if sys.argv[2:] and "once" not in sys.argv:
     signal.pause()
 print("rank", os.environ["RANK"], "trained")
 """
@@ -43,8 +48,13 @@ class Script:
         self.path = directory / "train.py"
         self.path.write_text(SCRIPT)
         self.logs.mkdir()
-        behaviour = {"trainers": 2, "launcher": os.getpid()}
-        (self.logs / "behaviour.json").write_text(json.dumps(behaviour))
+        self.expect_callers(2)
+
+    def expect_callers(self, number: int) -> None:
+        """Let pservers serve so many processes of ranks."""
+        behaviour = {"trainers": number, "launcher": os.getpid()}
+        for directory in (self.logs, self.directory):
+            (directory / "behaviour.json").write_text(json.dumps(behaviour))
 
     def launch(self, *arguments: str, dry_run: bool = False, **flags: Any) -> int:
         given = {"job": str(self.path), "log_dir": str(self.logs), "grace_s": 30.0, **flags}
@@ -89,6 +99,56 @@ def test_a_rank_that_dies_ends_the_launch_by_its_name(script: Script) -> None:
         script.launch("1")
 
     assert any("stopping" in line and "trainer.0" in line for line in script.said)
+
+
+def test_a_killed_rank_begins_its_script_again_in_its_place(script: Script) -> None:
+    script.expect_callers(3)
+
+    assert script.launch("1", "once", restarts=1) == 0
+
+    assert any("trainer.1 was killed and is started again" in line for line in script.said)
+    assert (script.logs / "trainer.1.log").read_text().count("rank 1 trained") == 1
+    assert script.rank(1)["MASTER_PORT"] == script.rank(0)["MASTER_PORT"]
+
+
+def test_ranks_on_other_hosts_get_their_own_variables(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TABLE, "ssh", PIPES)
+    monkeypatch.setenv("MASTER_PORT", "20777")
+
+    assert script.launch(on="ssh", bring=("*.json",)) == 0
+
+    ranks = [script.rank(0), script.rank(1)]
+    assert [each["RANK"] for each in ranks] == ["0", "1"]
+    assert {each["MASTER_PORT"] for each in ranks} == {"20777"}
+    assert ranks[1]["PSRT_TRAINER_ENDPOINTS"].count(":") == 2
+    assert "rank 0 trained" in script.said
+
+
+def test_ranks_of_a_host_are_counted_there_and_all_meet_at_that_of_rank_0(script: Script) -> None:
+    given = {"job": str(script.path), "log_dir": str(script.logs), "on": "ssh", "trainers": 3}
+    plan = ScriptPlan(load(LaunchConfig, flags={**given, "python": "python3"}), {"HOME": "/root"})
+
+    commands = plan.trainers(["a:1", "b:2"], host_of=lambda child: "ba"[child.index % 2])
+
+    own = [command.own for command in commands]
+    assert [each["LOCAL_RANK"] for each in own] == ["0", "0", "1"]
+    assert [each["LOCAL_WORLD_SIZE"] for each in own] == ["2", "1", "2"]
+    assert [each["WORLD_SIZE"] for each in own] == ["3"] * 3
+    assert {each["MASTER_ADDR"] for each in own} == {"b"}
+    assert {int(each["MASTER_PORT"]) // 10_000 for each in own} == {2}
+    assert commands[0].arguments == ("python3", str(script.path))
+
+
+def test_a_job_of_slurm_launches_the_script_with_its_arguments(script: Script) -> None:
+    given = {"job": str(script.path), "log_dir": str(script.logs), "on": "slurm", "trainers": 3}
+    plan = ScriptPlan(load(LaunchConfig, flags=given), {}, ["--epochs", "a b"])
+
+    last = batch_script(plan).splitlines()[-1]
+
+    assert "--on=slurm --trainers=3" in last
+    assert last.endswith(f"$resume {script.path} -- --epochs 'a b'")
 
 
 def test_mode_collective_starts_ranks_without_pservers(script: Script) -> None:
@@ -139,10 +199,9 @@ def test_pservers_of_a_script_are_started_again_if_its_environment_asks_for_dura
     [
         ({"save": "model"}, "--save has no effect"),
         ({"epochs": 3}, "--epochs has no effect"),
-        ({"restarts": 1}, "--restarts has no effect"),
         ({"warm_start_strict": True}, "--warm-start-strict has no effect"),
         ({"mode": "async"}, "--mode has no effect"),
-        ({"on": "ssh", "hosts": "a,b"}, "cannot be launched --on ssh"),
+        ({"on": "ray"}, "cannot be launched --on ray"),
         ({"job": "missing.py"}, r"missing\.py is not a file"),
         ({"selected_devices": ("0",)}, "--selected-devices"),
     ],

@@ -85,9 +85,20 @@ def test_srun(endpoint: str, tmp_path: Path, allocation: Flags) -> None:
     check_ranks(tmp_path, met=0)
 
 
-def test_psrt_launch_starts_pservers_and_ranks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["local", "mpi", "ssh", "slurm"])
+def test_psrt_launch_starts_pservers_and_ranks(
+    engine: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    flags: Flags = {"on": engine}
+    if engine == "mpi":
+        flags = mpi_flags()
+    elif engine != "local":
+        fixture = "ssh_flags" if engine == "ssh" else "allocation"
+        flags = {name: str(value) for name, value in request.getfixturevalue(fixture).items()}
+    given = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
     launch = [sys.executable, "-m", "psrt", "launch", "--pservers=1", f"--log-dir={tmp_path}/logs"]
-    printed = run([*launch, str(SCRIPT), "--", str(tmp_path)])
+    slurm = {name: value for name, value in os.environ.items() if name.startswith("SLURM_")}
+    printed = run([*launch, *given, str(SCRIPT), "--", str(tmp_path)], **slurm)
 
     check_ranks(tmp_path, met=2)
     assert "started 1 pserver;" in printed

@@ -19,7 +19,8 @@ from pathlib import Path
 def main() -> int:
     arguments = _parse(sys.argv[1:])
     job = Path(arguments.config or arguments.job or arguments.ready_file)
-    script = json.loads((job.parent / "behaviour.json").read_text())
+    own = job.parent / "behaviour.json"  # one of a script on another host has that which was sent
+    script = json.loads((own if own.exists() else Path(own.name)).read_text())
     index = arguments.trainer_id or 0
     if arguments.role == "pserver":
         index = int(Path(arguments.ready_file).name.split(".")[1])  # of pserver.1.ready.json

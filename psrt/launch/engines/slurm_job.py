@@ -70,7 +70,8 @@ def _launch_lines(plan: Plan) -> list[str]:
     lines = [f"trap '' {LIMIT_SIGNAL.name[3:]}  # until psrt handles it", f"resume={resume}"]
     if plan.cut_s:
         lines += ['[ "${SLURM_RESTART_COUNT:-0}" -gt 0 ] && resume=--resume=auto']
-    return [*lines, f"exec {launch} $resume {shlex.quote(flags[-1])}"]
+    given = f" -- {shlex.join(plan.arguments)}" if plan.arguments else ""
+    return [*lines, f"exec {launch} $resume {shlex.quote(flags[-1])}{given}"]
 
 
 def submit(plan: Plan, say: Say) -> int | None:

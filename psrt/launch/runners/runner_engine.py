@@ -79,7 +79,7 @@ class RunnerEngine:
 
     def start(self, command: Command, now: float, takes_over: bool = False) -> Child:
         directory = "" if self._plan.files else str(Path.cwd())
-        variables = {**self._plan.carried, **self._plan.variables}
+        variables = {**self._plan.carried, **self._plan.variables, **command.own}
         return self._of(command.child).start(
             command, now, self._say, directory=directory, variables=variables
         )

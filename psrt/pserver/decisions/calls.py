@@ -18,7 +18,8 @@ class WaitingCall:
     """One EXCHANGE, PUSH or MEET that waits for its reply.
 
     `content` belongs to the effect runner and is opaque here. `round` is None when the caller
-    leaves it to the pserver; a MEET has sequence 0. `bucket` is that of an EXCHANGE.
+    leaves it to the pserver; a MEET has sequence 0. `bucket` is that of an EXCHANGE. `sums` is True
+    if its gradients ask for their sum over trainers, False for the mean, None without gradients.
     """
 
     trainer: int
@@ -29,6 +30,7 @@ class WaitingCall:
     content: Any = None
     bucket: int = 0
     progress: PushProgress | None = None
+    sums: bool | None = None
 
     @property
     def key(self) -> tuple[int, int]:

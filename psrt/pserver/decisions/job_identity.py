@@ -23,9 +23,10 @@ _MOST = 1 << 62
 
 @dataclass(frozen=True)
 class JobIdentity:
-    """Job id, hash of the partition plan, number of trainers and communication mode.
+    """Job id, hash of the partition plan, number of trainers, communication mode and durability.
 
-    `plan_text` is the plan itself, for messages; "" where it is not known.
+    `plan_text` is the plan itself, for messages; "" where it is not known. `durability` is "" for
+    none, and None where it is not known: a saved state lacks it, and its first trainer brings it.
     """
 
     job_id: str
@@ -33,6 +34,7 @@ class JobIdentity:
     trainers: int
     mode: CommunicationMode
     plan_text: str = field(default="", compare=False, repr=False)
+    durability: str | None = field(default=None, compare=False)
 
     def check(self) -> None:
         """Raise `ConfigError` unless the number of trainers and the mode are legal."""
@@ -61,9 +63,10 @@ class JobIdentity:
 
         A trainer of a job whose number of trainers `may_change` waits for that: `UnavailableError`.
         """
-        if other == self:
+        is_as_durable = other.durability in (None, self.durability) or self.durability is None
+        if other == self and is_as_durable:
             return
-        if may_change and other.is_other_number_of(self):
+        if may_change and is_as_durable and other.is_other_number_of(self):
             raise other_number(trainer, other.trainers, self.trainers)
         pairs = (
             ("job id", repr(other.job_id), repr(self.job_id)),
@@ -75,6 +78,11 @@ class JobIdentity:
             for name, a, b in pairs
             if a != b
         ]
+        if not is_as_durable:
+            named = other.durability or "none", self.durability or "none"
+            differing.append(
+                "durability is {} at the trainer and {} at this pserver".format(*named)
+            )
         if other.plan_hash != self.plan_hash:
             differing.append(self._plan_difference(other))
         raise WireError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 
 from psrt.core.errors import PsrtError, WireError
 from psrt.pserver.decisions.calls import Instruction
@@ -47,6 +48,8 @@ class Joining(ABC):
         else:
             self.resizing.check()
             self.job.check_same(job, trainer, may_resize and self.resizing.may_come)
+            if self.job.durability is None:
+                self.job = replace(self.job, durability=job.durability)
         self.raise_if_aborted()
         self.members.join(trainer, incarnation, now)
         self._departures.schedule(now)

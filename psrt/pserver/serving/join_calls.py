@@ -64,12 +64,12 @@ class JoinCalls:
             job = job_of(header.hello)
             self._cuts.resuming.check(job)
             reply.hello_reply.makes_cuts = self._cuts.settings is not None
-            self._cuts.durability.greeted(header.hello)
-            self._is_replicated |= header.hello.durability == "replica"
-            may_resize = not self._cuts.durability.is_replicated
+            may_resize = header.hello.durability != "replica"
             self._runner.decide(
                 lambda state, now: state.hello(*caller_of(header), job, now, may_resize)
             )
+            self._cuts.durability.greeted(header.hello)
+            self._is_replicated |= header.hello.durability == "replica"
             members = self._runner.ask(lambda state, now: state.members)
             reply.hello_reply.held_by = members.held_by(*caller_of(header))
             is_new = self._runner.ask(lambda state, now: state.is_new(*caller_of(header)))

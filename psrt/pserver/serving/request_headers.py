@@ -69,7 +69,8 @@ def job_of(hello: pb.Hello) -> JobIdentity:
     mode = from_json(hello.mode)
     if not isinstance(mode, Sync | Async | Ssp | HalfAsync | Geo):
         raise WireError(f"HELLO names no communication mode: {hello.mode!r}.")
-    return JobIdentity(hello.job_id, hello.plan_hash, hello.trainers, mode, hello.plan)
+    facts = hello.job_id, hello.plan_hash, hello.trainers, mode, hello.plan
+    return JobIdentity(*facts, durability=hello.durability)
 
 
 def no_memory(header: pb.Header, error: MemoryError) -> TableError:

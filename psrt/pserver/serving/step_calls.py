@@ -83,6 +83,7 @@ class StepCalls:
             content=pending,
             bucket=bucket_of(pending.parts),
             progress=progress_of(header),
+            sums=next((push.sums for push in pending.parts.pushes), None),
         )
         self._runner.decide(lambda state, now: state.exchange(call, now))
         return pending.reply(lambda: self._after_round(pending, header, started))

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from psrt.launch.plan import PSERVER, ChildId, Command, again_of, standing_by, take_over_line
+from psrt.launch.plan import PSERVER, ChildId, Command
 from psrt.launch.processes import Process, Standby
+from psrt.launch.replacements import again_of, standing_by, take_over_line
 from tests.support.carriers import eventually
 
 ECHO = "import sys; print(sys.argv[1:], repr(sys.stdin.readline()))"

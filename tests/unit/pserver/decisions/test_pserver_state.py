@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -54,6 +55,29 @@ def test_a_hello_of_another_job_names_both_sides(theirs: JobIdentity, words: str
 
     assert refused.value.code is ErrorCode.JOB_MISMATCH
     assert words in refused.value.message
+
+
+def test_a_trainer_with_another_durability_is_refused_even_where_their_number_may_change() -> None:
+    state = PserverState(wait_timeout_s=10.0)
+    state.resizing.allow()
+    state.hello(0, 7, replace(ASYNC, durability="delta"), 0.0)
+
+    for theirs in (ASYNC, replace(ASYNC, trainers=3)):
+        with pytest.raises(WireError) as refused:
+            state.hello(1, 8, replace(theirs, durability=""), 0.0)
+        words = "durability is none at the trainer and delta at this pserver"
+        assert words in refused.value.message
+
+    state.hello(1, 9, replace(ASYNC, durability="delta"), 0.0)
+
+
+def test_a_job_without_a_known_durability_gets_that_of_its_first_trainer() -> None:
+    state = PserverState(wait_timeout_s=10.0)
+    state.expect(ASYNC)
+    state.hello(0, 7, replace(ASYNC, durability="cut"), 0.0)
+
+    with pytest.raises(WireError, match="durability is replica at the trainer and cut at"):
+        state.hello(1, 8, replace(ASYNC, durability="replica"), 0.0)
 
 
 def test_a_trainer_that_found_another_process_at_an_endpoint_is_refused() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from psrt.core.errors import DeadlineError, JobError, WireError
@@ -302,3 +304,20 @@ def test_a_new_process_takes_the_place_of_the_push_of_the_former_one() -> None:
     assert not closed_with_the_dead_push
     assert world.applied == [(0, (0, 1))]
     assert world.outcomes_of(1) == ["TRAINER_LOST", "answered"]
+
+
+@pytest.mark.parametrize(
+    ("sums", "words"),
+    [(True, "trainer 1 pushed for the sum"), (False, "trainer 1 pushed for the mean")],
+)
+def test_a_push_for_the_sum_and_one_for_the_mean_share_no_round(sums: bool, words: str) -> None:
+    rounds = rounds_of(3)
+    rounds.arrive(replace(call_of(2), sums=None), 0.0)  # has no gradient: it takes no side
+    rounds.arrive(replace(call_of(0), sums=not sums), 0.0)
+
+    with pytest.raises(WireError, match=words) as refused:
+        rounds.arrive(replace(call_of(1), sums=sums), 0.0)
+    closing = rounds.arrive(replace(call_of(1), sums=not sums), 0.0)
+
+    assert "same reduce" in (refused.value.hint or "")
+    assert [type(each) for each in closing] == [Close]
