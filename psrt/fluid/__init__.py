@@ -9,11 +9,12 @@ reading order:
     names            missing · unique_name · variable · places, in a sub-room; core
     programs         block · framework · param_attr · entry_attr
     declarations     clip · regularizer · initializer · optimizer · backward
-    layers           adapting (psrt's layers under Fluid's signatures) · layers · nets
+    layers           adapting (psrt's layers under Fluid's signatures) · layers · layer_helper
+                     nets
     files            formats: PaddlePaddle's own files
-    running          scopes, values, runs and saved files, in a sub-room; compiler · data_feeder
-                     feed_queue · reader · parallel_executor · executor · profiler
-                     log_helper · dygraph (refuses)
+    running          scopes, values, runs and saved files, in a sub-room; default_scope_funcs
+                     compiler · data_feeder · feed_queue · reader · parallel_executor · executor
+                     profiler · log_helper · dygraph (refuses)
     clusters         transpiler · communicator
     data and files   dataset · io · metrics · average · lod_tensor
     fleet            incubate · distributed
@@ -108,11 +109,13 @@ _ROOMS = (
     "contrib",
     "data_feeder",
     "dataset",
+    "default_scope_funcs",
     "distributed",
     "dygraph",
     "executor",
     "incubate",
     "io",
+    "layer_helper",
     "lod_tensor",
     "metrics",
     "nets",

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from psrt.core.errors import ProgramError
 from psrt.core.hints import did_you_mean
 from psrt.fluid.names import Variable, dtype_name, first_ops, unique_name
+from psrt.fluid.param_attr import ParamAttr
 from psrt.graph.program import Op
 from psrt.graph.program import Program as Graph
 
@@ -105,10 +106,22 @@ class FluidOperator:
         return [*found[name.lower()]]
 
 
+class ProgramBytes:
+    """A program as bytes, which `Program.parse_from_string` reads."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def serialize_to_string(self) -> bytes:
+        """Return the program's text in UTF-8."""
+        return self._graph.to_text().encode()
+
+
 class FluidBlock:
     """Fluid's `Block`, the only one of a program: its vars and ops."""
 
     idx = 0
+    parent_idx = -1
 
     def __init__(self, program: BlockOwner) -> None:
         self.program = program
@@ -137,11 +150,53 @@ class FluidBlock:
         """Return the parameters in order of declaration."""
         return self.program.all_parameters()
 
+    iter_parameters = all_parameters
+    _var_recursive = var
+
+    def _find_var_recursive(self, name: str) -> Variable | None:
+        return self.var(name) if self.has_var(name) else None
+
+    def to_string(self, throw_on_error: bool = True, with_details: bool = False) -> str:
+        """Return psrt's text form of the program; arguments have no effect."""
+        return self.program.graph.to_text()
+
+    __str__ = to_string
+
     def create_var(
-        self, name: str | None = None, dtype: Any = "float32", **options: Any
+        self,
+        name: str | None = None,
+        dtype: Any = None,
+        shape: Sequence[int] | None = None,
+        **options: Any,
     ) -> Variable:
-        """Return a var for ops to write, of `dtype`; other arguments have no effect."""
-        return self.program.tensor(dtype_name(dtype), name or unique_name.generate("var"))
+        """Return a var for ops to write, of `dtype`, float32 by default; or the one of this name.
+
+        One of a `shape` is fed if an op reads it before one writes it. Other arguments have no
+        effect. Raises `VarError` for another shape or dtype than that of the var of this name.
+        """
+        if name is not None and name in self.program.tensors:
+            return _checked(self.program.variable(name), dtype, shape)
+        made = self.program.tensor(
+            dtype_name(dtype or "float32"), name or unique_name.generate("_generated_var")
+        )
+        made.declared = None if shape is None else tuple(shape)
+        return made
+
+    def create_parameter(
+        self,
+        name: str | None = None,
+        shape: Sequence[int] = (),
+        dtype: Any = "float32",
+        initializer: Any = None,
+        regularizer: Any = None,
+        trainable: bool = True,
+        **options: Any,
+    ) -> Variable:
+        """Return a parameter of `shape`, Xavier by default; other arguments have no effect."""
+        adapting = importlib.import_module("psrt.fluid.adapting")  # it needs the programs
+        attr = ParamAttr(name, initializer, regularizer=regularizer, trainable=trainable)
+        made: Variable = adapting.parameter_in(self.program, shape, dtype, attr)
+        return made
 
     def append_op(
         self,
@@ -161,4 +216,17 @@ class FluidBlock:
         return self.ops[-1]
 
 
-__all__ = ["FluidBlock", "FluidOperator"]
+class VarError(ProgramError, ValueError):
+    """A var was to be created that is there with another type."""
+
+
+def _checked(var: Variable, dtype: Any, shape: Sequence[int] | None) -> Variable:
+    other = (shape is not None and tuple(shape) != var.shape) or (
+        dtype is not None and dtype_name(dtype) != var.dtype
+    )
+    if other:
+        raise VarError(f"{var!r} is there already, so none of shape {shape} was created.")
+    return var
+
+
+__all__ = ["FluidBlock", "FluidOperator", "ProgramBytes"]

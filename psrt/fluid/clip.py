@@ -10,6 +10,7 @@ from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import Variable, missing
 from psrt.graph.builder import Param
 from psrt.graph.clip import ByGlobalNorm, ByNorm, ByValue, Clip
+from psrt.graph.clip_and_decay import append_clipping
 
 _INSTEAD = {
     "ErrorClipByValue": "It bounds gradients of values; psrt bounds those of parameters: "
@@ -63,8 +64,18 @@ def set_gradient_clip(
 def append_gradient_clip_ops(
     param_grads: Sequence[tuple[Variable, Variable]],
 ) -> Sequence[tuple[Variable, Variable]]:
-    """Return the pairs: `apply_gradients` clips what `set_gradient_clip` has declared."""
-    return param_grads
+    """Clip as `set_gradient_clip` has declared; returns the pairs with the clipped gradients."""
+    if not param_grads:
+        return param_grads
+    program = param_grads[0][0].program
+    assert isinstance(program, FluidProgram)
+    declared = program.builder.declared
+    params = {var.name: declared.get(var.name, Param()) for var, _ in param_grads}
+    append_clipping(program.graph, {name: param.clip for name, param in params.items()})
+    for name, param in params.items():
+        declared[name] = dataclasses.replace(param, clip=None)  # it is done
+    last = program.graph.gradients()
+    return [(var, program.variable(last[var.name])) for var, _ in param_grads]
 
 
 __all__ = ["GradientClipByGlobalNorm", "GradientClipByNorm", "GradientClipByValue"]

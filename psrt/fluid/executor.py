@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from psrt.core.errors import ProgramError
+import numpy as np
+
+from psrt.core.errors import DataError, ProgramError
 from psrt.fluid.compiler import CompiledProgram
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import CPUPlace
@@ -104,7 +106,9 @@ class FluidExecutor:
         replicas = program.replicas if isinstance(program, CompiledProgram) else 1
         on_pservers = isinstance(part.job, TrainerProgram)
         feed = keep_fed(feed, part.graph, scope, on_pservers)
-        batch = next_feed(part, replicas) if feed is None else feed_of(feed, part.graph)
+        batch = (
+            next_feed(part, replicas) if feed is None else feed_of(feed, part.graph, replicas or 1)
+        )
         names = names_of(fetch_list, part.current)
         run = self._run_of(program, scope)
         if profiled.profiler is None:
@@ -197,6 +201,27 @@ def _recorded(run: Run, batch: Batch, names: Sequence[str], merged: bool) -> lis
 
 
 Executor = FluidExecutor  # its name in PaddlePaddle
+
+
+def as_numpy(tensor: Any) -> Any:
+    """Return fetched tensors as arrays, in lists, too; raises `DataError` for lists of values."""
+    if isinstance(tensor, list | tuple):
+        return [as_numpy(part) for part in tensor]
+    if isinstance(tensor, LoDTensor) and tensor.lod():
+        raise DataError(
+            "as_numpy was given a tensor with a LoD, whose lengths an array does not have.",
+            hint="np.array(tensor) is its values.",
+        )
+    return np.asarray(tensor)
+
+
+def _fetch_var(name: Any, scope: FluidScope | None = None, return_numpy: bool = True) -> Any:
+    """Return what a scope holds for a var, by default the global one.
+
+    Raises `ProgramError` for a var without a value.
+    """
+    found = chosen(scope)[name if isinstance(name, str) else name.name]
+    return found if return_numpy else LoDTensor.of(found)
 
 
 def _as_lodtensor(data: Any, place: CPUPlace) -> LoDTensor:

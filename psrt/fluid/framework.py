@@ -15,8 +15,9 @@ from typing import Any
 from psrt.core.errors import ProgramError
 from psrt.core.hints import did_you_mean
 from psrt.core.types import Array
-from psrt.fluid.block import FluidBlock, FluidOperator
-from psrt.fluid.names import FluidParameter, Variable, unique_name, unwrapped
+from psrt.fluid.block import FluidBlock, FluidOperator, ProgramBytes
+from psrt.fluid.names import FluidParameter, Variable, grad_var_name, unique_name, unwrapped
+from psrt.fluid.names import dtype_number as convert_np_dtype_to_dtype_
 from psrt.graph.builder import Builder
 from psrt.graph.program import Program as Graph
 from psrt.graph.program import Var
@@ -42,6 +43,7 @@ class FluidProgram:
     `serve_settings` are those of the pserver that it is. `guards` are the conditions of the
     branches that ops are written into, `loops` the loops. `initial_arrays` are the first values of
     parameters that begin with an array, `lod_levels` those of vars that are fed lists of lists.
+    `has_open_batch` is set by a data var with any batch; `fixed_batches` are others by its size.
     `origin` is the program it was cloned from, or, of a pserver's, the transpiled one.
     """
 
@@ -63,6 +65,8 @@ class FluidProgram:
         self.initial_arrays: dict[str, Array] = {}
         self.lod_levels: dict[str, int] = {}
         self.newest: dict[str, str] = {}
+        self.has_open_batch = False
+        self.fixed_batches: dict[int, str] = {}
         self.serve_settings: dict[str, str] = {}
         self._variables: dict[str, Variable] = {}
         self._layer_names: set[str] = set()
@@ -87,6 +91,11 @@ class FluidProgram:
         return FluidBlock(self)
 
     current_block = global_block
+
+    @property
+    def blocks(self) -> list[FluidBlock]:
+        """The block, as a list."""
+        return [FluidBlock(self)]
 
     def block(self, index: int) -> FluidBlock:
         """Return block 0; raises `ProgramError` for another index."""
@@ -166,7 +175,7 @@ class FluidProgram:
     @property
     def desc(self) -> ProgramBytes:
         """The program as bytes: `desc.serialize_to_string()`."""
-        return ProgramBytes(self)
+        return ProgramBytes(self.graph)
 
     @staticmethod
     def parse_from_string(binary_str: bytes) -> FluidProgram:
@@ -175,6 +184,11 @@ class FluidProgram:
             return FluidProgram(Graph.from_text(binary_str.decode()))
         except UnicodeDecodeError as error:
             raise ProgramError("Program.parse_from_string was given no program.") from error
+
+    @contextmanager
+    def _lr_schedule_guard(self, is_with_opt: bool = False) -> Iterator[None]:
+        """Without effect: the ops of a learning rate are ops like any other."""
+        yield
 
     # --- writing ---
 
@@ -214,17 +228,6 @@ class FluidProgram:
         if isinstance(value, tuple):
             return tuple(self.wrapped(item) for item in value)
         return value
-
-
-class ProgramBytes:
-    """A program as bytes, which `Program.parse_from_string` reads."""
-
-    def __init__(self, program: FluidProgram) -> None:
-        self._program = program
-
-    def serialize_to_string(self) -> bytes:
-        """Return the program's text in UTF-8."""
-        return self._program.graph.to_text().encode()
 
 
 Program = FluidProgram  # its name in PaddlePaddle
@@ -292,5 +295,6 @@ def in_dygraph_mode() -> bool:
 
 
 __all__ = ["FluidParameter", "FluidProgram", "Parameter", "Program", "Variable"]
+__all__ += ["convert_np_dtype_to_dtype_", "grad_var_name"]
 __all__ += ["default_main_program", "default_startup_program", "in_dygraph_mode", "name_scope"]
 __all__ += ["program_guard", "switch_main_program", "switch_startup_program"]

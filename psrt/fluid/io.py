@@ -17,6 +17,9 @@ from psrt.data.python import (
 from psrt.fluid.names import missing
 from psrt.fluid.reader import DataLoader, PyReader
 from psrt.fluid.running import (
+    get_parameter_value,
+    get_parameter_value_by_name,
+    get_program_persistable_vars,
     is_parameter,
     is_persistable,
     load,
@@ -38,6 +41,7 @@ _INSTEAD: dict[str, str] = {}
 __all__ = ["ComposeNotAligned", "DataLoader", "PyReader", "batch", "buffered", "cache", "chain"]
 __all__ += ["compose", "firstn", "is_parameter", "is_persistable", "load_inference_model"]
 __all__ += ["load_params", "load_persistables", "load_vars", "map_readers", "save_inference_model"]
+__all__ += ["get_parameter_value", "get_parameter_value_by_name", "get_program_persistable_vars"]
 __all__ += ["load", "load_program_state", "save", "set_program_state"]
 __all__ += ["save_params", "save_persistables", "save_vars", "shuffle", "xmap_readers"]
 

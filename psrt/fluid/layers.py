@@ -33,6 +33,7 @@ from psrt.fluid.adapting import (
     whiles,
     written_layers,
 )
+from psrt.fluid.names import Variable as Variable  # programs import it from `layers.tensor`
 from psrt.fluid.names import missing
 from psrt.graph import layers as psrt_layers
 
@@ -60,6 +61,8 @@ def _layers() -> dict[str, Layer]:
 
 
 LAYERS = _layers()
+
+_decay_step_counter = learning_rates.decay_step_counter  # schedules of others begin with it
 
 _PATHS = (
     *("control_flow", "device", "io", "learning_rate_scheduler", "loss", "metric_op", "nn", "ops"),

@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
 
 from psrt.core.errors import ProgramError
 from psrt.core.types import I64
+
+
+class MetricBase:
+    """Base of metrics that users write: `update`, `eval`, and `reset` where fields need more."""
+
+    def __init__(self, name: str | None = None) -> None:
+        self._name = type(self).__name__ if name is None else name
+
+    def __str__(self) -> str:
+        return self._name
+
+    def reset(self) -> None:
+        """Set the numbers and arrays of the fields without an underscore to 0, others to None."""
+        for name, value in vars(self).items():
+            if not name.startswith("_"):
+                setattr(self, name, _beginning(value))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return copies of the fields without an underscore, by name."""
+        fields = {name: each for name, each in vars(self).items() if not name.startswith("_")}
+        return copy.deepcopy({"name": self._name, "states": fields})
+
+    def update(self, preds: Any, labels: Any) -> None:
+        """Raise `NotImplementedError`: a metric has its own."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement update.")
+
+    def eval(self) -> Any:
+        """Raise `NotImplementedError`: a metric has its own."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement eval.")
+
+
+def _beginning(value: Any) -> Any:
+    if isinstance(value, int | float):
+        return type(value)(0)
+    return np.zeros_like(value) if isinstance(value, np.ndarray | np.generic) else None
 
 
 class Accuracy:
@@ -131,4 +167,4 @@ class CompositeMetric:
         return [metric.eval() for metric in self._metrics]
 
 
-__all__ = ["Accuracy", "Auc", "CompositeMetric", "Precision", "Recall"]
+__all__ = ["Accuracy", "Auc", "CompositeMetric", "MetricBase", "Precision", "Recall"]

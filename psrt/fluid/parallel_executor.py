@@ -72,7 +72,7 @@ class FluidParallelExecutor:
         if given is None:
             batch = next_feed(program, compiled.replicas)
         else:
-            batch = feed_of(given, program.graph)
+            batch = feed_of(given, program.graph, compiled.replicas)
         self._has_memory = True
         return returned(compiled.run_over(self._scope).run(batch, names), not return_numpy)
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from psrt.core.errors import DataError
 from psrt.core.types import Array, Shape
 from psrt.executor.compute.registry import Bound, Step, are_strided, computes, reshape_strided
 from psrt.executor.memory import Cell, GradientCell
@@ -196,6 +197,26 @@ def reshape_grad(op: Bound) -> Step:
             _reshape_into(d, shape, x_grad)
 
     return run
+
+
+@computes("group_rows")
+def group_rows(op: Bound) -> Step:
+    x, like, out = op.one("x"), op.one("like"), op.one("out")
+
+    def run() -> None:
+        rows, groups = len(x.value), len(like.value)
+        if rows % max(1, groups):
+            raise DataError(f"{rows} rows are no {groups} groups of equal sizes.")
+        sizes = (groups, rows // max(1, groups), *x.value.shape[1:])
+        _reshape_into(x.value, sizes, out)
+
+    return run
+
+
+@computes("group_rows_grad")
+def group_rows_grad(op: Bound) -> Step:
+    x, grad, x_grad = op.one("x"), op.one("out@GRAD"), op.one("x@GRAD")
+    return lambda: _reshape_into(grad.value, x.value.shape, x_grad)
 
 
 @computes("transpose")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from psrt.core.errors import DataError
@@ -70,6 +72,13 @@ def fill_constant(op: Bound) -> Step:
     return lambda: out.reserve(shape).fill(value)
 
 
+@computes("constant")
+def constant(op: Bound) -> Step:
+    out, shape = op.one("out"), op.attrs["shape"]
+    values = np.array(op.attrs["values"], out.dtype).reshape(shape)
+    return lambda: np.copyto(out.reserve(shape), values)
+
+
 @computes("fill_constant_batch_size_like")
 def fill_constant_batch_size_like(op: Bound) -> Step:
     x, out = op.one("input"), op.one("out")
@@ -129,6 +138,54 @@ def gather_grad(op: Bound) -> Step:
         at = index.value.reshape(-1).astype(np.int32)
         values = np.ascontiguousarray(grad.value).reshape(len(at), -1)
         add_rows(d.reshape(len(d), -1), at, values)
+
+    return run
+
+
+def _flat_positions(index: Array, sizes: Shape) -> I64:
+    """Positions (…, k) in dimensions of these sizes as ones in the flat array of them.
+
+    Raises `DataError` for one that is outside.
+    """
+    parts = index.reshape(-1, len(sizes))
+    outside = (parts < 0) | (parts >= np.array(sizes))
+    if outside.any():
+        wrong = parts[outside.any(axis=1)][0].tolist()
+        raise DataError(f"Argument index holds {wrong}, which is no position in {sizes}.")
+    flat: I64 = np.zeros(len(parts), np.int64)
+    for column, size in enumerate(sizes):
+        flat = flat * size + parts[:, column]
+    return flat
+
+
+@computes("gather_nd")
+def gather_nd(op: Bound) -> Step:
+    x, index, out = op.one("input"), op.one("index"), op.one("out")
+
+    def run() -> None:
+        count = index.value.shape[-1]
+        flat = _flat_positions(index.value, x.value.shape[:count])
+        inner = x.value.shape[count:]
+        result = out.reserve(index.value.shape[:-1] + inner)
+        np.take(
+            x.value.reshape(-1, *inner), flat, axis=0, out=result.reshape(-1, *inner), mode="clip"
+        )
+
+    return run
+
+
+@computes("gather_nd_grad")
+def gather_nd_grad(op: Bound) -> Step:
+    x, index, grad = op.one("input"), op.one("index"), op.one("out@GRAD")
+    x_grad, add_rows = op.one("input@GRAD"), op.kernel(rows.scatter_add_)
+
+    def run() -> None:
+        sizes = x.value.shape[: index.value.shape[-1]]
+        d = x_grad.reserve(x.value.shape)
+        d.fill(0)
+        at = _flat_positions(index.value, sizes).astype(np.int32)
+        values = np.ascontiguousarray(grad.value).reshape(len(at), -1)
+        add_rows(d.reshape(math.prod(sizes), -1), at, values)
 
     return run
 

@@ -16,8 +16,7 @@ from psrt.core.errors import DataError, ErrorCode
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
 from psrt.executor.memory import RowBatch
-from psrt.executor.program import Feed, check_is_batch
-from psrt.graph.ops import ROWS
+from psrt.executor.program import Feed, check_is_batch, has_rows
 from psrt.graph.program import Var
 
 
@@ -77,12 +76,13 @@ def shares(examples: int, replicas: int) -> tuple[BatchShare, ...]:
 def examples_of(feed: Feed, vars: Mapping[str, Var]) -> int:
     """The number of examples of a batch; 1 for a program that is fed nothing."""
     check_is_batch(feed)
-    for var in vars.values():
-        if var.kind == "data" and var.name in feed:
+    with_rows = [var for var in vars.values() if var.kind == "data" and has_rows(var)]
+    for var in with_rows:
+        if var.name in feed:
             return _length(feed[var.name], var)
-    for var in vars.values():
-        if var.kind == "data":
-            raise DataError(f"The batch does not feed {var.name}, declared as {var.type}.")
+    if with_rows:
+        var = with_rows[0]
+        raise DataError(f"The batch does not feed {var.name}, declared as {var.type}.")
     return 1
 
 
@@ -110,4 +110,4 @@ def part_of_rows(
 
 
 def _has_rows(vars: Mapping[str, Var], name: str) -> bool:
-    return name not in vars or vars[name].shape[:1] == (ROWS,)
+    return name not in vars or bool(has_rows(vars[name]))

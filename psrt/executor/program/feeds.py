@@ -28,14 +28,13 @@ class Intake:
     def __init__(self, vars: Mapping[str, Var], cells: Mapping[str, Cell]) -> None:
         self._vars, self._cells = vars, cells
         self._plain = [
-            (name, cells[name].dtype, var.shape[1:])
+            (name, cells[name].dtype, var.shape[has_rows(var) :], has_rows(var))
             for name, var in vars.items()
             if not var.ragged and ANY not in var.shape
         ]
-        self._data = [name for name, var in vars.items() if var.kind == "data"]
+        self._data = [name for name, var in vars.items() if var.kind == "data" and has_rows(var)]
         self._are_examples = all(
-            var.kind == "data" and not var.ragged and var.shape[:1] == (ROWS,)
-            for var in vars.values()
+            var.kind == "data" and not var.ragged and has_rows(var) for var in vars.values()
         )
 
     def load(self, feed: Feed) -> Feed:
@@ -75,11 +74,11 @@ class Intake:
         """True if a batch of ordinary vars needs no conversion."""
         if len(self._plain) < len(self._vars) or feed.keys() != self._vars.keys():
             return False
-        for name, dtype, shape in self._plain:
+        for name, dtype, shape, first in self._plain:
             fed = feed[name]
-            if type(fed) is not np.ndarray or fed.dtype != dtype or fed.ndim == 0:
+            if type(fed) is not np.ndarray or fed.dtype != dtype or fed.ndim < first:
                 return False
-            if fed.shape[1:] != shape or not fed.flags.c_contiguous:
+            if fed.shape[first:] != shape or not fed.flags.c_contiguous:
                 return False
         return len({len(feed[name]) for name in self._data}) <= 1  # type: ignore[arg-type]
 
@@ -97,6 +96,11 @@ class Intake:
             (first, name), (second, other) = list(sizes.items())[:2]
             raise DataError(f"The batch feeds {first} examples as {name}, but {second} as {other}.")
         return fitting
+
+
+def has_rows(var: Var) -> int:
+    """Return 1 for a var of examples or elements, 0 for one value for the whole batch."""
+    return int(var.shape[:1] == (ROWS,))
 
 
 def check_is_batch(feed: object) -> None:
@@ -144,9 +148,9 @@ def _checked_one(fed: Array | Ragged, var: Var, cell: Cell) -> Array | Ragged:
 
 
 def _fits(shape: Shape, declared: Shape) -> bool:
-    """Return whether a batch of `shape` feeds a var, whose inner sizes may be open."""
-    pairs = zip(shape[1:], declared[1:], strict=False)
-    return len(shape) == len(declared) and all(a == b or b == ANY for a, b in pairs)
+    """Return whether a batch of `shape` feeds a var, whose sizes may be open."""
+    pairs = zip(shape, declared, strict=False)
+    return len(shape) == len(declared) and all(a == b or b < 0 for a, b in pairs)
 
 
 def _checked_offsets(fed: object, count: int, var: Var) -> I64:

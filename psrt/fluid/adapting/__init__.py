@@ -4,6 +4,7 @@ layer_table     table of Fluid 1.8's layers that psrt has, with Fluid's argument
 declared        declarations of parameters
 targets         vars that a layer is given to write, and lists beside whole examples
 sizes           sizes that a program takes from another var
+steps_first     vars whose first dimension is a step
 constants       constants and random numbers
 adapter         layer functions with Fluid's signatures, computed by psrt's
 written_layers  layers that need more than other argument names
@@ -35,7 +36,7 @@ from psrt.fluid.adapting.adapter import Layer, adapted, bare, signature_like, si
 from psrt.fluid.adapting.constants import one_hot_behind
 from psrt.fluid.adapting.layer_table import ALIKE, INSTEAD, OWN, SIGNATURES
 from psrt.fluid.adapting.targets import assign_to
-from psrt.fluid.adapting.written_layers import input_data, lookup
+from psrt.fluid.adapting.written_layers import input_data, lookup, parameter_in
 
 __all__ = [
     "ALIKE",
@@ -56,6 +57,7 @@ __all__ += [
     "learning_rates",
     "lookup",
     "loops",
+    "parameter_in",
     "readers",
     "signature_like",
     "signatures",

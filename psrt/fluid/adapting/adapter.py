@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 
 from psrt.core.errors import ProgramError
 from psrt.fluid.adapting.declared import declared
-from psrt.fluid.adapting.sizes import plain_sizes
+from psrt.fluid.adapting.sizes import reshaping
+from psrt.fluid.adapting.steps_first import StepsFirst, batch_first, keeps_steps
 from psrt.fluid.adapting.targets import assign_to, in_rows, with_dimensions
 from psrt.fluid.framework import default_main_program
 from psrt.fluid.names import dtype_name
@@ -23,7 +24,7 @@ from psrt.fluid.param_attr import attr_of
 Layer: TypeAlias = Callable[..., Any]
 
 _PARAM = {"param_attr": "param", "bias_attr": "bias", "attr": "param"}
-_BY_DIMENSION = frozenset(("expand", "slice", "split", "squeeze", "stack", "unsqueeze", "unstack"))
+_BY_DIMENSION = frozenset(("expand", "slice", "split", "stack", "unsqueeze", "unstack"))
 """Layers that count dimensions: a scalar has one, as users see it."""
 
 _NAME = Parameter("name", Parameter.POSITIONAL_OR_KEYWORD, default=None)
@@ -63,13 +64,18 @@ def adapted(name: str, signature: Signature, function: Layer) -> Layer:
         bound.apply_defaults()
         layer_name = bound.arguments.pop("name") or ""
         given = _translated(name, signature, bound.arguments, known)
+        has_steps = keeps_steps(name, given)
+        if has_steps:
+            given = batch_first(given)
         if not name.startswith("sequence_"):
             given = in_rows(given)
         if name in _BY_DIMENSION:
             given = {key: with_dimensions(value) for key, value in given.items()}
         if name == "reshape":
-            given["shape"] = plain_sizes(name, given["shape"])
+            given = reshaping(given)
         made = default_main_program().call(function, layer_name=layer_name, **given)
+        if has_steps:
+            return StepsFirst(made)
         target = bound.arguments.get(target_name)
         return made if target is None else assign_to(target, made)
 

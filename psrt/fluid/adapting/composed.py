@@ -10,6 +10,7 @@ from typing import Any
 from psrt.core.errors import ProgramError
 from psrt.fluid.adapting.adapter import adapted, signatures
 from psrt.fluid.adapting.layer_table import SIGNATURES
+from psrt.fluid.adapting.targets import with_dimensions
 from psrt.fluid.adapting.written_layers import create_parameter
 from psrt.fluid.framework import default_main_program
 from psrt.fluid.names import Variable
@@ -25,6 +26,19 @@ def _layer(name: str) -> Any:
 
 
 _fc = _layer("fc")
+
+
+def squeeze(input: Variable, axes: Sequence[int], name: str | None = None) -> Variable:
+    """Drop the dimensions `axes`, which have size 1; all such when none is named.
+
+    Lists of ids (n, 1) and their rows have no dimension 1 of that size here: they stay as they are.
+    """
+    if input.var.ragged and list(axes) == [1] and input.var.shape[1:2] != (1,):
+        return _called(psrt_layers.assign, input)
+    made: Variable = default_main_program().call(
+        psrt_layers.squeeze, with_dimensions(input), axes, layer_name=name or ""
+    )
+    return made
 
 
 def mse_loss(input: Variable, label: Variable) -> Variable:
@@ -204,4 +218,4 @@ def _called(function: Any, *args: Any) -> Variable:
 
 __all__ = ["Print", "brelu", "expand_as", "gru_unit", "hard_swish", "label_smooth"]
 __all__ += ["lod_reset", "lstm_unit"]
-__all__ += ["mse_loss", "prelu", "soft_relu", "stanh", "tanh_shrink"]
+__all__ += ["mse_loss", "prelu", "soft_relu", "squeeze", "stanh", "tanh_shrink"]

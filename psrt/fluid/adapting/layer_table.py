@@ -43,6 +43,7 @@ fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx: fixed=0
     output_dim_idx: fixed=0, force_cpu: any=False)
 flatten(x, axis=1)
 gather(input, index, overwrite: any=True)
+gather_nd(input, index)
 hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, path_table=None,
     path_code=None, is_custom: any=False, is_sparse=False)
 huber_loss(input, label, delta)
@@ -94,7 +95,6 @@ softmax(input: x, use_cudnn: any=False, axis=-1)
 softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-100,
     numeric_stable_mode: any=True, return_softmax=False, axis: fixed=-1)
 split(input, num_or_sections, dim=-1)
-squeeze(input, axes)
 stack(x, axis=0)
 sums(input, out: target=None)
 topk(input, k)

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from psrt.core import specs
 from psrt.core.errors import ProgramError
 from psrt.core.specs import LearningRate
+from psrt.fluid.adapting.tensors import autoincreased_step_counter
+from psrt.fluid.names import Variable
 
 
 def exponential_decay(
@@ -75,6 +77,11 @@ def linear_lr_warmup(
     if isinstance(learning_rate, int | float):
         learning_rate = specs.ConstantRate(float(learning_rate))
     return specs.Warmup(learning_rate, warmup_steps, start_lr, end_lr)
+
+
+def decay_step_counter(begin: int = 0) -> Variable:
+    """Return the float32 number of runs of the program, `begin` in the first: for own schedules."""
+    return autoincreased_step_counter("@LR_DECAY_COUNTER@", begin).astype("float32")
 
 
 __all__ = ["cosine_decay", "exponential_decay", "inverse_time_decay", "linear_lr_warmup"]

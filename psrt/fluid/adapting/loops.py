@@ -1,8 +1,7 @@
 """Recurrences whose step is written with layers: `DynamicRNN` and `StaticRNN`.
 
 Both are `psrt.layers.Recurrence`. Steps of a StaticRNN come first in the shapes of its inputs and
-outputs, (steps, batch, …), where psrt has examples: such a var is a `StepsFirst`, which
-`layers.transpose(x, [1, 0, 2])` makes of (batch, steps, …) and makes into it.
+outputs, (steps, batch, …), where psrt has examples: such a var is a `StepsFirst`.
 """
 
 from __future__ import annotations
@@ -12,29 +11,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from psrt.core.errors import ProgramError
-from psrt.core.types import Shape
+from psrt.fluid.adapting.steps_first import StepsFirst
 from psrt.fluid.framework import default_main_program
 from psrt.fluid.names import Variable
 from psrt.graph import layers as psrt_layers
 from psrt.graph.ops import ROWS
-
-
-class StepsFirst:
-    """A var (batch, steps, …) as users see it after a transposition: (steps, batch, …)."""
-
-    def __init__(self, batch_first: Variable) -> None:
-        self.batch_first = batch_first
-
-    @property
-    def shape(self) -> Shape:
-        """The shape, with the steps first."""
-        batch, steps, *inner = self.batch_first.shape
-        return (steps, batch, *inner)
-
-    @property
-    def name(self) -> str:
-        """The name of the var, whose fetched value has the batch first."""
-        return self.batch_first.name
 
 
 def transpose(x: Any, perm: Sequence[int], name: str | None = None) -> Any:

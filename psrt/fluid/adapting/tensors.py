@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from psrt.core.errors import ProgramError
 from psrt.fluid.adapting.targets import assign_to, in_rows, with_dimensions
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import Variable, dtype_name, unique_name
@@ -42,7 +41,7 @@ def create_global_var(
 
 
 def assign(input: Any, output: Variable | None = None) -> Variable:
-    """Copy `input`, a var or an array of equal numbers, into `output` or a new var."""
+    """Copy `input`, a var or an array, into `output` or a new var."""
     if isinstance(input, Variable):
         made = _called(psrt_layers.assign, input)
     else:
@@ -135,15 +134,10 @@ not_equal = _comparison("not_equal")
 
 
 def _constant(array: Any) -> Variable:
-    if array.size == 0 or not (array == array.flat[0]).all():
-        raise ProgramError(
-            f"layers.assign was given an array of shape {array.shape} whose numbers differ; "
-            "constants of psrt have one value.",
-            hint="Feed it, or put it into the scope: "
-            "fluid.global_scope().find_var(name).get_tensor().set(array, place).",
-        )
-    shape = array.shape or (1,)
-    return _called(psrt_layers.fill_constant, shape, dtype_name(array.dtype), array.flat[0].item())
+    shape, dtype = array.shape or (1,), dtype_name(array.dtype)
+    if array.size and (array == array.flat[0]).all():
+        return _called(psrt_layers.fill_constant, shape, dtype, array.flat[0].item())
+    return _called(psrt_layers.constant, array.ravel().tolist(), shape, dtype)
 
 
 def _called(function: Any, *args: Any) -> Variable:

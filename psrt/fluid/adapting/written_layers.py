@@ -15,7 +15,7 @@ from psrt.core.specs import TableOptions
 from psrt.fluid.adapting.declared import declared
 from psrt.fluid.adapting.targets import in_rows
 from psrt.fluid.entry_attr import admission_of
-from psrt.fluid.framework import default_main_program
+from psrt.fluid.framework import default_main_program, program_guard
 from psrt.fluid.names import Variable, dtype_name
 from psrt.fluid.param_attr import ParamAttr, attr_of
 from psrt.graph import layers as psrt_layers
@@ -35,27 +35,35 @@ def data(
 ) -> Variable:
     """Declare a var that is fed; `shape` is that of an example, or begins with −1 for the batch.
 
-    A fixed size of the batch is not checked. `lod_level` 1 takes any number of elements per
-    example; with 2 the innermost lists are the examples that a program computes with. More levels
-    raise `ProgramError`. A var that exists with this type is returned.
+    A fixed size of the batch is not checked; beside a var whose batch is open, a shape of several
+    sizes, none of them open, is that of one array for the whole batch. `lod_level` 1 takes any
+    number of elements per example; with 2 the innermost lists are the examples that a program
+    computes with. More levels raise `ProgramError`. A var that exists with this type is returned.
     """
     sizes = [ROWS if size is None else int(size) for size in shape]
-    if not append_batch_size or ROWS in sizes:
+    program, dtype = default_main_program(), dtype_name(dtype)
+    is_open = append_batch_size or ROWS in sizes[:1]
+    whole = (
+        program.has_open_batch and len(sizes) > 1 and not (is_open or lod_level or ROWS in sizes)
+    )
+    program.has_open_batch |= is_open
+    if not (is_open or whole or lod_level or not sizes):
+        program.fixed_batches.setdefault(sizes[0], name)
+    if not whole and (not append_batch_size or ROWS in sizes):
         sizes = sizes[1:]  # that of the batch, which may have any size here
     if lod_level > 2:
         raise ProgramError(
             f"layers.data {name} was given lod_level {lod_level}; psrt has lists of lists, 2.",
             hint="Feed each list as a slot of its own.",
         )
-    program, dtype = default_main_program(), dtype_name(dtype)
     if lod_level > 1:
         program.lod_levels[name] = lod_level
     if program.global_block().has_var(name):
         with psrt_program():
-            again = psrt_layers.data(name, sizes, dtype, bool(lod_level))
+            again = psrt_layers.data(name, sizes, dtype, bool(lod_level), whole)
         if program.graph.vars.get(name) == again:
             return program.variable(name)
-    return _called(psrt_layers.data, name, sizes, dtype, bool(lod_level))
+    return _called(psrt_layers.data, name, sizes, dtype, bool(lod_level), whole)
 
 
 def input_data(
@@ -138,6 +146,12 @@ def create_parameter(
     given = _attr("create_parameter", attr or name)
     default = default_initializer or (Constant(0.0) if is_bias else Xavier())
     return _called(psrt_layers.create_parameter, shape, declared(given, default))
+
+
+def parameter_in(program: Any, shape: Sequence[int], dtype: Any, attr: ParamAttr) -> Variable:
+    """Return a parameter of a program, see `create_parameter`."""
+    with program_guard(program):
+        return create_parameter(shape, dtype, None, attr)
 
 
 def auc(

@@ -26,7 +26,13 @@ from psrt.fluid.names.places import (
     cuda_places,
     no_cuda,
 )
-from psrt.fluid.names.variable import FluidParameter, Variable, shown_shape, unwrapped
+from psrt.fluid.names.variable import (
+    FluidParameter,
+    Variable,
+    grad_var_name,
+    shown_shape,
+    unwrapped,
+)
 
 __all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "FluidParameter", "Variable", "cpu_places"]
 __all__ += ["Place", "VarType", "dtype_number"]
@@ -44,4 +50,4 @@ __all__ += [
     "unique_name",
     "unwrapped",
 ]
-__all__ += ["EDGES", "FLUID_VERSION", "get_flags", "require_version", "set_flags"]
+__all__ += ["EDGES", "FLUID_VERSION", "get_flags", "grad_var_name", "require_version", "set_flags"]

@@ -12,7 +12,7 @@ from psrt.core.errors import ProgramError
 
 
 class VarType(IntEnum):
-    """Types of vars and their elements, by Fluid's numbers."""
+    """Types of vars and their elements, by Fluid's numbers; equal to the names of dtypes, too."""
 
     BOOL = 0
     INT16 = 1
@@ -23,12 +23,25 @@ class VarType(IntEnum):
     FP64 = 6
     LOD_TENSOR = 7
     SELECTED_ROWS = 8
+    FEED_MINIBATCH = 9
+    FETCH_LIST = 10
     STEP_SCOPES = 11
+    LOD_RANK_TABLE = 12
     LOD_TENSOR_ARRAY = 13
+    PLACE_LIST = 14
     READER = 15
     RAW = 17
     UINT8 = 20
     INT8 = 21
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with a number, or with a name: `var.dtype == core.VarDesc.VarType.FP32`."""
+        return _NUMBERS.get(other) is self if isinstance(other, str) else int(self) == other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = int.__hash__
 
 
 _NUMBERS = {

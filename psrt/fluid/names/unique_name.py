@@ -25,15 +25,21 @@ def generate(key: str) -> str:
     return f"{key}_{number}"
 
 
+def switch(new_generator: Counter[str] | None = None) -> Counter[str]:
+    """Count anew, or go on with former counts, from here on; returns the counts before."""
+    global _counts
+    before, _counts = _counts, Counter() if new_generator is None else new_generator
+    return before
+
+
 @contextmanager
 def guard(new_generator: object = None) -> Iterator[None]:
     """Count from 0 in the block, then continue the former counts; the argument is unused."""
-    global _counts
-    before, _counts = _counts, Counter()
+    before = switch()
     try:
         yield
     finally:
-        _counts = before
+        switch(before)
 
 
-__all__ = ["generate", "guard"]
+__all__ = ["generate", "guard", "switch"]

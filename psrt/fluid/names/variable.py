@@ -41,11 +41,15 @@ class Variable:
     def __init__(self, program: Owner, name: str) -> None:
         self.program = program
         self.name = name
+        self.declared: Shape | None = None
+        """The shape of a var of `create_var`, which is fed unless an op writes it first."""
 
     @property
     def var(self) -> Var:
         """The var of psrt's program, the newest of a tensor that ops were assigned to."""
         name = self.program.current(self.name)
+        if name not in self.program.graph.vars and self.declared is not None:
+            self.program.call(layers.data, *self._as_fed(self.declared))
         if name not in self.program.graph.vars:
             raise ProgramError(
                 f"No op has written {self.name} yet, or only one in the block of a loop.",
@@ -57,7 +61,8 @@ class Variable:
     @property
     def shape(self) -> Shape:
         """The shape; −1 counts examples, or is a size that differs from batch to batch."""
-        return shown_shape(self.var.shape)
+        known = self.program.current(self.name) in self.program.graph.vars
+        return shown_shape(self.var.shape) if known or self.declared is None else self.declared
 
     @property
     def dtype(self) -> str:
@@ -78,6 +83,11 @@ class Variable:
     def is_data(self) -> bool:
         """True for a var that is fed."""
         return self.var.kind == "data"
+
+    @property
+    def grad_name(self) -> str:
+        """The name that its gradient has."""
+        return grad_var_name(self.name)
 
     @property
     def block(self) -> Any:
@@ -124,33 +134,34 @@ class Variable:
         return repr(self)
 
     def __repr__(self) -> str:
-        return f"Variable({self.name}: {self.var.type})"
+        known = self.program.graph.vars.get(self.program.current(self.name))
+        return f"Variable({self.name}: {known.type if known else 'not written yet'})"
 
     # --- operators ---
 
     def __add__(self, other: Any) -> Variable:
         if isinstance(other, Variable):
-            return self._made(layers.elementwise_add, self, other)
+            return self._made(layers.elementwise_add, self, self._alike(other))
         return self._scaled(1.0, other)
 
     def __sub__(self, other: Any) -> Variable:
         if isinstance(other, Variable):
-            return self._made(layers.elementwise_sub, self, other)
+            return self._made(layers.elementwise_sub, self, self._alike(other))
         return self._scaled(1.0, -other)
 
     def __mul__(self, other: Any) -> Variable:
         if isinstance(other, Variable):
-            return self._made(layers.elementwise_mul, self, other)
+            return self._made(layers.elementwise_mul, self, self._alike(other))
         return self._scaled(other)
 
     def __truediv__(self, other: Any) -> Variable:
         if isinstance(other, Variable):
-            return self._made(layers.elementwise_div, self, other)
+            return self._made(layers.elementwise_div, self, self._alike(other))
         return self._scaled(1.0 / other)
 
     def __pow__(self, other: Any) -> Variable:
         if isinstance(other, Variable):
-            return self._made(layers.elementwise_pow, self, other)
+            return self._made(layers.elementwise_pow, self, self._alike(other))
         return self._made(layers.pow, self, float(other))
 
     def __rsub__(self, other: float) -> Variable:
@@ -183,11 +194,20 @@ class Variable:
         """Raise `TypeError`: a variable has no elements before a run."""
         raise TypeError(f"{self!r} cannot be iterated over; layers.unstack gives its parts.")
 
+    def _as_fed(self, shape: Shape) -> tuple[Any, ...]:
+        """The arguments of `layers.data`."""
+        has_rows = shape[:1] == (ROWS,)
+        return self.name, shape[has_rows:], self.dtype, False, not has_rows
+
     def _beside(self, other: Any) -> Variable:
         """`other` as a variable to compare with: a number is a constant of one element."""
         if isinstance(other, Variable):
-            return other
+            return self._alike(other)
         return self._made(layers.fill_constant, (1,), self.dtype, other)
+
+    def _alike(self, other: Variable) -> Variable:
+        """`other` in the dtype of this one, as in Fluid."""
+        return other if other.dtype == self.dtype else other.astype(self.dtype)
 
     def _scaled(self, factor: float, added: float = 0.0) -> Variable:
         return self._made(layers.scale, self, float(factor), float(added))
@@ -204,6 +224,11 @@ class FluidParameter(Variable):
     def trainable(self) -> bool:
         """True if an optimizer may train it."""
         return self.program.graph.parameters[self.name].trainable
+
+
+def grad_var_name(var_name: str) -> str:
+    """Return the name of a var's gradient."""
+    return f"{var_name}@GRAD"
 
 
 def shown_shape(shape: Shape) -> Shape:

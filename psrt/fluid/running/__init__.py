@@ -45,6 +45,9 @@ from psrt.fluid.running.runs import LocalRun, ReplicatedRun, Run, initialise, se
 from psrt.fluid.running.saved_models import load_inference_model, save_inference_model
 from psrt.fluid.running.saved_states import load, load_program_state, save, set_program_state
 from psrt.fluid.running.saved_vars import (
+    get_parameter_value,
+    get_parameter_value_by_name,
+    get_program_persistable_vars,
     is_parameter,
     is_persistable,
     load_params,
@@ -54,7 +57,15 @@ from psrt.fluid.running.saved_vars import (
     save_persistables,
     save_vars,
 )
-from psrt.fluid.running.scope import FluidScope, Scope, chosen, global_scope, keep_fed, scope_guard
+from psrt.fluid.running.scope import (
+    FluidScope,
+    Scope,
+    ScopeVar,
+    chosen,
+    global_scope,
+    keep_fed,
+    scope_guard,
+)
 from psrt.fluid.running.values import (
     Batch,
     Feed,
@@ -82,4 +93,5 @@ __all__ += ["initialise", "is_parameter", "is_persistable", "load_inference_mode
 __all__ += ["load_persistables", "load_vars", "names_of", "returned", "run_watched"]
 __all__ += ["save_inference_model", "save_params", "save_persistables", "save_vars", "scope_guard"]
 __all__ += ["keep_fed"]
-__all__ += ["sequential"]
+__all__ += ["ScopeVar", "sequential"]
+__all__ += ["get_parameter_value", "get_parameter_value_by_name", "get_program_persistable_vars"]

@@ -112,11 +112,22 @@ class LoDTensor:
         """Return whether it holds an array."""
         return self._held is not None
 
+    def _is_initialized(self) -> bool:
+        return bool(self)
+
     def _place(self) -> CPUPlace:
         return CPUPlace()
 
     def _dtype(self) -> VarType:
         return dtype_number(self._array.dtype)
+
+    def _get_float_element(self, index: int) -> float:
+        return float(self._array.flat[index])
+
+    def _set_float_element(self, index: int, value: float) -> None:
+        self._array.flat[index] = value
+
+    _get_double_element, _set_double_element = _get_float_element, _set_float_element
 
     def _to_dlpack(self) -> Any:
         return self._array.__dlpack__()

@@ -6,6 +6,7 @@ NAME                         a var each, or all of them in one file, in the orde
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -52,6 +53,22 @@ def read_all(directory: Path, names: Sequence[str] | None) -> dict[str, Array]:
         files = (path for path in directory.rglob("*") if path.is_file())
         names = sorted(str(path.relative_to(directory)) for path in files)
     return read_arrays(directory, names, None)
+
+
+def arrays_as_bytes(arrays: Mapping[str, Array]) -> bytes:
+    """Return what a file with all of these arrays holds."""
+    file = io.BytesIO()
+    write_tensors(file, (np.asarray(arrays[name]) for name in sorted(arrays)))
+    return file.getvalue()
+
+
+def model_of_bytes(program: bytes, arrays: bytes) -> tuple[ReadProgram, dict[str, Array]]:
+    """Return the program of these bytes, and its parameters; raises `DataError` for others."""
+    made = read_program(program, "The program in memory")
+    found = list(read_tensors(io.BytesIO(arrays), "What is in memory"))
+    if len(found) != len(made.parameters):
+        raise DataError(f"{len(found)} vars are in memory; the program has {len(made.parameters)}.")
+    return made, dict(zip(sorted(made.parameters), found, strict=True))
 
 
 def path_of(directory: Path, name: str) -> Path:
@@ -110,7 +127,9 @@ def _read(path: Path, count: int) -> list[Array]:
 
 
 __all__ = [
+    "arrays_as_bytes",
     "model_file",
+    "model_of_bytes",
     "path_of",
     "read_all",
     "read_arrays",

@@ -13,9 +13,12 @@ from typing import Any
 import numpy as np
 
 from psrt.core.errors import DataError
-from psrt.fluid.framework import FluidProgram, default_main_program
+from psrt.core.types import Array
+from psrt.fluid.formats import ReadProgram
+from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import Variable
 from psrt.fluid.running import paddle_files
+from psrt.fluid.running.saved_vars import AnyProgram, program_of
 from psrt.fluid.running.scope import global_scope
 from psrt.fluid.running.values import Fetch, names_of
 from psrt.fluid.running.whole_programs import is_whole, load_whole, save_whole
@@ -26,12 +29,16 @@ MODEL_FILE = "__model__"
 MODEL_FOLDERS = ("dense", "sparse")
 
 
+class NoModelError(DataError, ValueError):
+    """A model was to be loaded from nowhere."""
+
+
 def save_inference_model(
     dirname: str | Path,
     feeded_var_names: Sequence[str] | str,
     target_vars: Sequence[Fetch] | Fetch,
     executor: Any,
-    main_program: FluidProgram | None = None,
+    main_program: AnyProgram = None,
     model_filename: str | None = None,
     params_filename: str | None = None,
     export_for_deployment: bool = True,
@@ -46,7 +53,7 @@ def save_inference_model(
     Other files in `dirname` stay. The other arguments have no effect. Returns the names of
     `target_vars`. Raises `ProgramError` for a feed or target the program does not have.
     """
-    program = default_main_program() if main_program is None else main_program
+    program = program_of(main_program)
     feeds, fetches = names_of(feeded_var_names), names_of(target_vars, program.current)
     tables, directory = _tables(program), Path(dirname)
     if not fetches:
@@ -96,24 +103,29 @@ def beside_other_files(directory: Path) -> Iterator[Path]:
 
 
 def load_inference_model(
-    dirname: str | Path,
+    dirname: str | Path | None,
     executor: Any,
-    model_filename: str | None = None,
-    params_filename: str | None = None,
+    model_filename: str | bytes | None = None,
+    params_filename: str | bytes | None = None,
 ) -> tuple[FluidProgram, list[str], list[Variable]]:
     """Return the program, the names of its feeds, and the vars to fetch.
 
     Parameters go into the global scope; rows of tables are read from the files when looked up. A
     program that was saved whole has no feeds and vars to fetch of its own.
     Models that PaddlePaddle saved are read, too, from `dirname`, or from files that begin with that
-    path (`.pdmodel`, `.pdiparams`). Raises `DataError` for files that are missing or damaged, and
-    for an op that psrt does not read.
+    path (`.pdmodel`, `.pdiparams`). Without a `dirname` the other arguments are PaddlePaddle's
+    program and parameters themselves, in bytes. Raises `DataError` for files that are missing or
+    damaged, and for an op that psrt does not read.
     """
+    if dirname is None:
+        return _in_scope(*_in_memory(model_filename, params_filename), "the bytes in memory")
+    assert not isinstance(model_filename, bytes)
+    assert not isinstance(params_filename, bytes)
     path = paddle_files.model_file(Path(dirname), model_filename, MODEL_FILE)
     if path is not None and not (path.parent / MANIFEST).is_file():
         if is_whole(path):
             return load_whole(path, executor, params_filename), [], []
-        return _of_paddle(path, params_filename)
+        return _in_scope(*paddle_files.read_model(path, params_filename), str(path))
     predictor = inference.load_inference_model(dirname)
     program, scope = FluidProgram(predictor.program), global_scope()
     program.rows_from = predictor.rows
@@ -124,15 +136,22 @@ def load_inference_model(
     return program, predictor.feeds, [program.variable(name) for name in predictor.fetches]
 
 
-def _of_paddle(
-    path: Path, params_filename: str | None
+def _in_memory(program: object, parameters: object) -> tuple[ReadProgram, dict[str, Array]]:
+    if not isinstance(program, bytes) or not isinstance(parameters, bytes):
+        raise NoModelError(
+            "load_inference_model was given no directory, and no bytes of a program and parameters."
+        )
+    return paddle_files.model_of_bytes(program, parameters)
+
+
+def _in_scope(
+    made: ReadProgram, arrays: dict[str, Array], where: str
 ) -> tuple[FluidProgram, list[str], list[Variable]]:
-    """Read a model that PaddlePaddle saved."""
-    made, arrays = paddle_files.read_model(path, params_filename)
+    """Put the parameters of a model that PaddlePaddle saved into the global scope."""
     scope, records = global_scope(), made.program.graph.parameters
     for name, record in records.items():
         if name not in arrays or arrays[name].shape != record.shape:
-            raise DataError(f"The files of {path} have no {name} of shape {record.shape}.")
+            raise DataError(f"{name} of shape {record.shape} is missing in {where}.")
         scope[name] = arrays[name].astype(np.float32)
     return made.program, made.feeds, made.fetches
 

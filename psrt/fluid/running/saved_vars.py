@@ -28,28 +28,34 @@ from psrt.partition.transpiler import PserverProgram
 
 Predicate: TypeAlias = Callable[[Variable], bool]
 Directory: TypeAlias = str | Path
-AnyProgram: TypeAlias = FluidProgram | None
+AnyProgram: TypeAlias = FluidProgram | Any | None
+"""A program, a compiled one, or None for the default one."""
 
 
 def save_vars(
     executor: Any,
-    dirname: Directory,
+    dirname: Directory | None,
     main_program: AnyProgram = None,
     vars: Sequence[Variable | str] | None = None,
     predicate: Predicate | None = None,
     filename: str | None = None,
-) -> None:
+) -> bytes | None:
     """Write `vars`, or those the predicate holds for, from the global scope into `dirname`.
 
     With a distributed table among them, `dirname` becomes a saved model, complete or not at all.
+    Without a `dirname`, returns what one file of all would hold.
     """
-    program = default_main_program() if main_program is None else main_program
+    program = program_of(main_program)
     names = _chosen(program, vars, predicate)
-    if saved_tables.distributed(program, names):
+    if dirname is not None and saved_tables.distributed(program, names):
         saved_tables.save(program, names, dirname, filename)
-        return
+        return None
     scope = newest(program, names)
-    paddle_files.write_arrays(Path(dirname), {name: scope[name] for name in names}, filename)
+    arrays = {name: scope[name] for name in names}
+    if dirname is None:
+        return paddle_files.arrays_as_bytes(arrays)
+    paddle_files.write_arrays(Path(dirname), arrays, filename)
+    return None
 
 
 def load_vars(
@@ -68,7 +74,7 @@ def load_vars(
     Raises `DataError` naming a file that is missing or has not the var's shape, and `ProgramError`
     for a trainer's program.
     """
-    program = default_main_program() if main_program is None else main_program
+    program = program_of(main_program)
     directory, scope = Path(dirname), global_scope()
     if isinstance(program.job, PserverProgram):
         _load_into_pserver(program, directory, predicate, filename)
@@ -113,10 +119,13 @@ def _load_into_pserver(
 
 
 def save_params(
-    executor: Any, dirname: Directory, main_program: AnyProgram = None, filename: str | None = None
-) -> None:
-    """Write every parameter."""
-    save_vars(executor, dirname, main_program, None, is_parameter, filename)
+    executor: Any,
+    dirname: Directory | None,
+    main_program: AnyProgram = None,
+    filename: str | None = None,
+) -> bytes | None:
+    """Write every parameter, see `save_vars`."""
+    return save_vars(executor, dirname, main_program, None, is_parameter, filename)
 
 
 def load_params(
@@ -127,10 +136,13 @@ def load_params(
 
 
 def save_persistables(
-    executor: Any, dirname: Directory, main_program: AnyProgram = None, filename: str | None = None
-) -> None:
-    """Write every parameter and the counts of metrics."""
-    save_vars(executor, dirname, main_program, None, is_persistable, filename)
+    executor: Any,
+    dirname: Directory | None,
+    main_program: AnyProgram = None,
+    filename: str | None = None,
+) -> bytes | None:
+    """Write every parameter and the counts of metrics, see `save_vars`."""
+    return save_vars(executor, dirname, main_program, None, is_persistable, filename)
 
 
 def load_persistables(
@@ -138,6 +150,14 @@ def load_persistables(
 ) -> None:
     """Read every parameter and the counts of metrics."""
     load_vars(executor, dirname, main_program, None, is_persistable, filename)
+
+
+def program_of(given: Any) -> FluidProgram:
+    """Return a program, that of a compiled one, or the default one for None."""
+    if given is None:
+        return default_main_program()
+    program: FluidProgram = given if isinstance(given, FluidProgram) else given.program
+    return program
 
 
 def is_parameter(var: Variable) -> bool:
@@ -148,6 +168,25 @@ def is_parameter(var: Variable) -> bool:
 def is_persistable(var: Variable) -> bool:
     """Return whether a variable outlives a step."""
     return var.var.kind in ("parameter", "state")
+
+
+def get_program_persistable_vars(program: FluidProgram) -> list[Variable]:
+    """Return the variables of a program that outlive a step."""
+    return [variable for variable in program.list_vars() if is_persistable(variable)]
+
+
+def get_parameter_value(para: Variable, executor: Any) -> Array:
+    """Return a parameter's array in the global scope; raises `ProgramError` for another var."""
+    if not is_parameter(para):
+        raise ProgramError(f"{para.name} is no parameter.")
+    program = para.program
+    assert isinstance(program, FluidProgram)
+    return newest(program, [para.name])[para.name]
+
+
+def get_parameter_value_by_name(name: str, executor: Any, program: AnyProgram = None) -> Array:
+    """Return the array of the parameter of this name, see `get_parameter_value`."""
+    return get_parameter_value(program_of(program).variable(name), executor)
 
 
 def _chosen(

@@ -24,34 +24,64 @@ from psrt.graph.program import Program
 class FluidScope(Arrays):
     """Fluid's `Scope`; `runs` holds, by program or compiled program, its run over this scope."""
 
-    def __init__(self) -> None:
+    def __init__(self, parent: FluidScope | None = None) -> None:
         super().__init__()
         self.runs: dict[Any, Any] = {}
+        self._parent = parent
+        self._vars: dict[str, ScopeVar] = {}
 
     def find_var(self, name: str) -> ScopeVar | None:
-        """Return the var of this name, or None."""
-        return ScopeVar(self, name) if name in self else None
+        """Return the var of this name, here or in the scopes above, or None."""
+        if name in self or name in self._vars:
+            return self.var(name)
+        return None if self._parent is None else self._parent.find_var(name)
 
     def var(self, name: str) -> ScopeVar:
-        """Return the var of this name, which may hold nothing yet."""
-        return ScopeVar(self, name)
+        """Return the var of this name here, which may hold nothing yet."""
+        if name not in self._vars:
+            self._vars[name] = ScopeVar(self, name)
+        return self._vars[name]
+
+    def erase(self, names: Sequence[str]) -> None:
+        """Drop vars, with their arrays."""
+        for name in names:
+            self._vars.pop(name, None)
+            self._arrays.pop(name, None)
 
     def new_scope(self) -> FluidScope:
-        """Return an independent scope: psrt's scopes have no parents."""
-        return FluidScope()
+        """Return an empty scope below this one: it finds the vars of this one, too.
+
+        Programs run over it alone.
+        """
+        return FluidScope(self)
 
     def drop_kids(self) -> None:
-        """Without effect: there are no child scopes."""
+        """Without effect: a scope below this one lives as long as it is used."""
 
 
 Scope = FluidScope  # its name in PaddlePaddle
 
 
 class ScopeVar:
-    """One name of a scope."""
+    """One name of a scope, of an array or of one whole number."""
 
     def __init__(self, scope: FluidScope, name: str) -> None:
         self._scope, self._name = scope, name
+        self._number: int | None = None
+
+    def is_int(self) -> bool:
+        """Return whether it holds a number of `set_int`."""
+        return self._number is not None
+
+    def set_int(self, value: int) -> None:
+        """Store a number."""
+        self._number = int(value)
+
+    def get_int(self) -> int:
+        """Return the number; raises `ProgramError` without one."""
+        if self._number is None:
+            raise ProgramError(f"{self._name} holds no number.", hint="Call its set_int first.")
+        return self._number
 
     def name(self) -> str:
         """Return the name."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from psrt.core.errors import DataError
+from psrt.core.errors import DataError, ErrorCode
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
 from psrt.data.slots import batch_rows
-from psrt.fluid.names import Variable
+from psrt.executor.program import has_rows
+from psrt.fluid.names import Variable, shown_shape
 from psrt.fluid.running.lod_tensor import LoDTensor
+from psrt.graph.ops import ROWS
 from psrt.graph.program import Program, Var
 
 Feed: TypeAlias = Mapping[str, Any]
@@ -48,19 +50,26 @@ class FluidArray(np.ndarray[Any, Any]):
         return array[()] if return_scalar or array.size != 1 else array.view(FluidArray)
 
 
-def feed_of(given: Feed | Sequence[Feed] | None, program: Program | None = None) -> Batch:
+class FeedError(DataError, ValueError):
+    """A value that was fed has not the shape or type of its var."""
+
+
+def feed_of(
+    given: Feed | Sequence[Feed] | None, program: Program | None = None, replicas: int = 1
+) -> Batch:
     """Return one batch of arrays; parts in a list, one per replica in Fluid, are joined.
 
     With `program`, values take the form of its data vars; values of other names are left out, with
-    a warning, and data vars that no op reads need no value.
+    a warning, and data vars that no op reads need no value. Raises `FeedError`, which names the
+    shape that each of `replicas` would get.
     """
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        return _all_joined([feed_of(part, program) for part in given])
+        return _all_joined([feed_of(part, program) for part in given], _whole(program))
     if program is None:
         return {name: _plain(value) for name, value in given.items()}
-    return _fitting(given, program)
+    return _fitting(given, program, replicas)
 
 
 def names_of(
@@ -87,7 +96,7 @@ def tensors_of(batch: Batch) -> dict[str, LoDTensor]:
     return {name: LoDTensor.of(value) for name, value in batch.items()}
 
 
-def _fitting(given: Feed, program: Program) -> Batch:
+def _fitting(given: Feed, program: Program, replicas: int) -> Batch:
     fed: Batch = {}
     for name, value in given.items():
         var = program.vars.get(name)
@@ -95,16 +104,38 @@ def _fitting(given: Feed, program: Program) -> Batch:
             log.warning("The feed of %s was left out: the program does not read it.", name)
         else:
             fed[name] = _fed(value, var)
+            _check(fed[name], var, replicas)
     return fed | _unread(program, fed)
+
+
+def _check(fed: Array | Ragged, var: Var, replicas: int) -> None:
+    """Raise `FeedError`, in Fluid's words, for a shape or a type that does not fit."""
+    array = fed.values if isinstance(fed, Ragged) else fed
+    shape = shown_shape(var.shape)
+    pairs = zip(array.shape[1:], shape[1:], strict=False)
+    if array.ndim != len(var.shape) or any(a != b != ROWS for a, b in pairs):
+        seen = [array.shape[0] // max(1, replicas), *array.shape[1:]] if array.ndim else []
+        raise FeedError(
+            f"The feeded Variable {var.name!r} should have dimensions = {len(shape)}, shape = "
+            f"{shape}, but received feeded shape {seen} on each device",
+            code=ErrorCode.SHAPE_MISMATCH,
+        )
+    if array.dtype.kind not in ("f" if var.type.is_float else "iu"):
+        raise FeedError(
+            f"The data type of feeded Variable {var.name!r} must be {var.dtype!r}, but received "
+            f"{str(array.dtype)!r}"
+        )
 
 
 def _unread(program: Program, fed: Batch) -> Batch:
     """Zeros for the data vars that were not fed and that no op reads."""
     missing = [var for var in program.data_vars() if var.name not in fed]
     read = {name for op in program.ops for name in op.reads()} if missing else set()
-    rows = batch_rows(fed) if fed else 0
-    unread = [var for var in missing if var.name not in read]
-    return {var.name: _fed(np.zeros((rows, *var.shape[1:]), var.dtype), var) for var in unread}
+    whole = _whole(program) if missing else set()
+    examples = {name: value for name, value in fed.items() if name not in whole}
+    rows = batch_rows(examples) if examples else 0
+    shapes = {var: (rows, *var.shape[1:]) for var in missing if var.name not in read | whole}
+    return {var.name: _fed(np.zeros(shape, var.dtype), var) for var, shape in shapes.items()}
 
 
 def _fed(value: Any, var: Var) -> Array | Ragged:
@@ -128,12 +159,22 @@ def _reshaped(array: Array, var: Var) -> Array:
     return array
 
 
-def _all_joined(parts: Sequence[Batch]) -> Batch:
+def _whole(program: Program | None) -> set[str]:
+    """Names of the data vars of a program that have no examples."""
+    fed = program.data_vars() if program else ()
+    return {var.name for var in fed if not has_rows(var)}
+
+
+def _all_joined(parts: Sequence[Batch], whole: Container[str] = ()) -> Batch:
     if len(parts) == 1:
         return parts[0]
     if len({frozenset(part) for part in parts}) > 1:
         raise DataError("The parts of a feed do not feed the same vars.")
-    return {name: _joined([part[name] for part in parts]) for name in (parts[0] if parts else ())}
+    first = parts[0] if parts else {}
+    return {
+        name: value if name in whole else _joined([part[name] for part in parts])
+        for name, value in first.items()
+    }
 
 
 def shared_out(parts: Sequence[Batch], count: int) -> list[Batch]:

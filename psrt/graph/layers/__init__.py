@@ -151,6 +151,7 @@ from psrt.graph.layers.shapes import (
     concat,
     expand,
     flatten,
+    group_rows,
     reshape,
     slice,
     split,
@@ -164,10 +165,12 @@ from psrt.graph.layers.tagging import crf_decoding, linear_chain_crf
 from psrt.graph.layers.values import (
     assign,
     cast,
+    constant,
     create_state,
     fill_constant,
     fill_constant_batch_size_like,
     gather,
+    gather_nd,
     one_hot,
     ones_like,
     set_state,
@@ -181,7 +184,16 @@ __all__ += ["create_parameter", "cross_entropy", "cumsum", "data", "dot", "dropo
 __all__ += ["elementwise_add", "elementwise_div", "elementwise_max", "elementwise_min"]
 __all__ += ["elementwise_mul", "elementwise_pow", "elementwise_sub", "elu", "embedding", "exp"]
 __all__ += ["expand", "fc", "fill_constant", "fill_constant_batch_size_like", "flatten", "floor"]
-__all__ += ["fm_interaction", "gather", "gelu", "hard_sigmoid", "hinge_loss", "hsigmoid"]
+__all__ += [
+    "fm_interaction",
+    "gather",
+    "gather_nd",
+    "gelu",
+    "group_rows",
+    "hard_sigmoid",
+    "hinge_loss",
+]
+__all__ += ["constant", "group_rows", "hsigmoid"]
 __all__ += ["huber_loss", "in_batch_softmax_loss", "l2_normalize", "layer_norm", "leaky_relu"]
 __all__ += ["log", "log_loss", "log_softmax", "logsigmoid", "mae", "margin_rank_loss", "matmul"]
 __all__ += ["mean", "mul", "nce", "negative_sampling_loss", "one_hot", "ones_like", "pool2d", "pow"]

@@ -14,7 +14,11 @@ DTYPES = ("float32", "float64", "int64")
 
 
 def data(
-    name: str, shape: Sequence[int] = (1,), dtype: str = "float32", ragged: bool = False
+    name: str,
+    shape: Sequence[int] = (1,),
+    dtype: str = "float32",
+    ragged: bool = False,
+    whole: bool = False,
 ) -> Var:
     """Declare one input, which is also one slot of a data file, in the order of declaration.
 
@@ -23,6 +27,9 @@ def data(
     such an input is fed, not read from data files. A ragged input has any number of elements per
     example and is fed as `psrt.Ragged`; its var has shape (n,) for scalars (`shape` () or (1,)),
     else (n, *shape).
+
+    A `whole` input has no examples: it is fed an array of `shape`, which every replica gets. Data
+    files have none.
     """
     layer = Layer("data", name)
     if dtype not in DTYPES:
@@ -33,6 +40,10 @@ def data(
             f"argument shape {sizes} is not the shape of an example",
             "Give the shape of one example, without the batch; use ragged=True for lists of ids.",
         )
+    if whole:
+        if ragged or min(sizes, default=1) < 1:
+            raise layer.error(f"argument shape {sizes} is not that of an array without examples")
+        return layer.var(name, sizes, dtype, "data")
     inner = tuple(ANY if size == ROWS else size for size in sizes)
     full = (ROWS,) if ragged and sizes in ((), (1,)) else (ROWS, *inner)
     return layer.var(name, full, dtype, "data", ragged)

@@ -63,8 +63,8 @@ def split(input: Var, num_or_sections: int | Sequence[int], dim: int = -1) -> li
 def slice(input: Var, axes: Sequence[int], starts: Sequence[int], ends: Sequence[int]) -> Var:
     """Take elements `starts` up to, not including, `ends` of the dimensions `axes`.
 
-    The dimension of the examples is not one of them. Negative positions count from the end and too
-    large ends are cut, as in Python.
+    Negative positions count from the end and too large ends are cut, as in Python. Examples, in
+    dimension 0 of a batch or of a replica's share of it, are counted from the front alone.
     """
     layer = Layer("slice")
     layer.checked("input", input)
@@ -100,6 +100,11 @@ def reshape(x: Var, shape: Sequence[int]) -> Var:
         others = math.prod(size for size in sizes[fixed:] if size != ROWS)
         sizes[sizes.index(ROWS, fixed)] = math.prod(x.shape[fixed:]) // max(others, 1)
     return layer.op("reshape", {"x": x}, shape=tuple(sizes))
+
+
+def group_rows(x: Var, like: Var) -> Var:
+    """Put rows into groups of equal sizes, one for each example of `like`: (groups, rows, …)."""
+    return Layer("group_rows").op("group_rows", {"x": x, "like": like})
 
 
 def flatten(x: Var, axis: int = 1) -> Var:
@@ -171,7 +176,7 @@ def _known_size(layer: Layer, argument: str, x: Var, axis: int) -> int:
 
 def _sliced_size(layer: Layer, x: Var, axis: int, start: int, end: int) -> int:
     """The size of a dimension to slice; `end` where it is open and no position counts from it."""
-    is_open = 0 <= axis < len(x.shape) and x.shape[axis] == ANY and start >= 0 and end >= 0
+    is_open = 0 <= axis < len(x.shape) and x.shape[axis] < 0 and start >= 0 and end >= 0
     return end if is_open else _known_size(layer, "input", x, axis)
 
 

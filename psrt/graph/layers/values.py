@@ -37,6 +37,14 @@ def fill_constant(shape: Sequence[int], dtype: str, value: float) -> Var:
     )
 
 
+def constant(values: Sequence[float], shape: Sequence[int], dtype: str = "float32") -> Var:
+    """Constant of these values, the last index of `shape` fastest; float32, float64 or int64."""
+    layer = Layer("constant")
+    return layer.op(
+        "constant", {}, shape=layer.wholes("shape", shape), dtype=dtype, values=tuple(values)
+    )
+
+
 def fill_constant_batch_size_like(
     input: Var, shape: Sequence[int], dtype: str, value: float
 ) -> Var:
@@ -54,6 +62,14 @@ def one_hot(input: Var, depth: int) -> Var:
 def gather(input: Var, index: Var) -> Var:
     """Rows by index of a var without a batch: (n, …) and int64 (rows,) or (rows, 1) → (rows, …)."""
     return Layer("gather").op("gather", {"input": input, "index": index})
+
+
+def gather_nd(input: Var, index: Var) -> Var:
+    """Parts by positions in the first k dimensions of `input`: int64 (…, k) → (…, rest).
+
+    Positions in dimension 0 of a batch count its examples, those of a replica its share.
+    """
+    return Layer("gather_nd").op("gather_nd", {"input": input, "index": index})
 
 
 def shape(input: Var) -> Var:

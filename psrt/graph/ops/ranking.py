@@ -6,7 +6,7 @@ from psrt.graph.ops.losses import need_classes
 from psrt.graph.ops.table import ROWS, OpCall, TensorType, Types, define
 
 
-@define("bpr_loss", inputs="input label")
+@define("bpr_loss", inputs="input label", ragged="input label")
 def bpr_loss(call: OpCall) -> Types:
     """Mean of −log σ(score of the label − score of another class) over the other classes."""
     scores = need_classes(call, "input")

@@ -1,7 +1,8 @@
 """Ops that reduce dimensions: sums, extremes, running sums, norms, the best k.
 
 Dimension 0 of a batch counts examples, of a ragged var elements of all examples. `reduce_*` and
-`mean` may reduce it where the var is not ragged; every other op keeps it.
+`mean` may reduce it where the var is not ragged, and sums and means where they reduce all
+dimensions; every other op keeps it.
 """
 
 from __future__ import annotations
@@ -27,8 +28,18 @@ def reduction(call: OpCall) -> Types:
     return {"out": x.reshaped(tuple(shape))}
 
 
-for _type in ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod"):
+def sum_or_mean(call: OpCall) -> Types:
+    """attrs: as of `reduction`; all elements of a ragged var are one sum."""
+    x, axes = call.need_float("x"), call.attrs["axes"]
+    if not (x.ragged and len(axes) == len(x.shape)):
+        return reduction(call)
+    return {"out": TensorType((1,) * len(axes) if call.attrs["keep_dims"] else (), x.dtype)}
+
+
+for _type in ("reduce_max", "reduce_min", "reduce_prod"):
     define(_type, inputs="x", ragged="x")(reduction)
+for _type in ("reduce_sum", "reduce_mean"):
+    define(_type, inputs="x", ragged="x")(sum_or_mean)
 
 
 def need_inner(call: OpCall, x: TensorType, argument: str, axis: int) -> None:

@@ -49,16 +49,19 @@ def stack(call: OpCall) -> Types:
 
 @define("slice", inputs="input", ragged="input")
 def slice_of(call: OpCall) -> Types:
-    """attrs: axes, starts, ends, counted from the front and within the sizes that are known."""
+    """attrs: axes, starts, ends, counted from the front and within the sizes that are known.
+
+    Where a batch has fewer examples than ends has, out has those there are.
+    """
     x, shape = call.one("input"), list(call.one("input").shape)
     for axis, start, end in zip(
         call.attrs["axes"], call.attrs["starts"], call.attrs["ends"], strict=True
     ):
-        fits = 0 <= axis < len(shape) and shape[axis] != ROWS
+        fits = 0 <= axis < len(shape) and not (x.ragged and axis == 0)
         call.need(fits, f"argument axes has {axis}, where argument input {x} has no known size")
-        fits = 0 <= start < end and (end <= shape[axis] or shape[axis] == ANY)
+        fits = 0 <= start < end and (end <= shape[axis] or shape[axis] < 0)
         call.need(fits, f"arguments starts {start} and ends {end} leave nothing of {x}")
-        shape[axis] = end - start
+        shape[axis] = end - start if shape[axis] != ROWS else ROWS
     return {"out": x.reshaped(tuple(shape))}
 
 
@@ -81,6 +84,15 @@ def reshape(call: OpCall) -> Types:
         fits = after != 0 and (before % after == 0 or after % before == 0)
     call.need(fits, f"argument shape {shape} does not fit argument x of shape {x.shape}")
     return {"out": x.reshaped(shape)}
+
+
+@define("group_rows", inputs="x like")
+def group_rows(call: OpCall) -> Types:
+    """Rows of x in groups of equal sizes, as many as like has rows."""
+    x, like = call.one("x"), call.one("like")
+    has_rows = x.shape[:1] == like.shape[:1] == (ROWS,)
+    call.need(has_rows, f"argument x is {x} and argument like is {like}, not both have rows")
+    return {"out": x.reshaped((ROWS, ANY, *x.shape[1:]))}
 
 
 @define("transpose", inputs="x", ragged="x")

@@ -39,6 +39,15 @@ def fill_constant(call: OpCall) -> Types:
     return {"out": TensorType(shape, _dtype_of_value(call))}
 
 
+@define("constant", inputs="")
+def constant(call: OpCall) -> Types:
+    """attrs: shape, which has no rows; dtype; values, as many numbers, the last index fastest."""
+    shape, values = call.attrs["shape"], call.attrs["values"]
+    fits = all(size >= 0 for size in shape) and math.prod(shape) == len(values)
+    call.need(fits, f"argument shape {shape} does not fit {len(values)} values")
+    return {"out": TensorType(shape, need_dtype(call))}
+
+
 @define("fill_constant_batch_size_like", inputs="input", ragged="input")
 def fill_constant_batch_size_like(call: OpCall) -> Types:
     """attrs: shape, whose first size is ROWS, as many as input has; dtype; value."""
@@ -76,6 +85,18 @@ def gather(call: OpCall) -> Types:
     call.need(index.dtype == "int64", f"argument index must hold int64 positions, not {index}")
     kept = index.shape[:-1] if len(index.shape) > 1 and index.shape[-1] == 1 else index.shape
     return {"out": TensorType(kept + x.shape[1:], x.dtype, index.ragged)}
+
+
+@define("gather_nd", inputs="input index")
+def gather_nd(call: OpCall) -> Types:
+    """out[i] = input[index[i]], by all positions in the last dimension of index, int64 (…, k)."""
+    x, index = call.need_float("input"), call.one("index")
+    count = index.shape[-1] if index.shape else 0
+    fits = index.dtype == "int64" and 1 <= count <= len(x.shape)
+    call.need(fits, f"argument index is {index}, not int64 positions in argument input, {x}")
+    fits = ROWS not in x.shape or index.shape[:1] == (ROWS,) != (count,)
+    call.need(fits, f"argument index is {index}, but argument input, {x}, has rows of examples")
+    return {"out": TensorType(index.shape[:-1] + x.shape[count:], x.dtype)}
 
 
 @define("shape_of", inputs="input", ragged="input")

@@ -223,3 +223,26 @@ def test_the_area_under_the_curve_is_the_share_of_pairs_in_order() -> None:
     assert auc.eval() == pytest.approx(pairs.mean())
     with pytest.raises(ProgramError, match="only ROC"):
         fluid.metrics.Auc(curve="PR")
+
+
+class Errors(fluid.metrics.MetricBase):
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+        self.count, self.seen = 0, np.zeros(2)
+        self._kept = 3
+
+    def update(self, preds: Any, labels: Any) -> None:
+        self.count += 1
+        self.seen += np.asarray(preds) - np.asarray(labels)
+
+
+def test_a_metric_of_ones_own_begins_anew() -> None:
+    metric = Errors()
+    metric.update([1, 2], [1, 1])
+
+    assert str(metric) == "Errors"
+    assert metric.get_config()["states"]["count"] == 1
+    metric.reset()
+    assert (metric.count, metric.seen.tolist(), metric._kept) == (0, [0, 0], 3)
+    with pytest.raises(NotImplementedError, match="Errors does not implement eval"):
+        metric.eval()

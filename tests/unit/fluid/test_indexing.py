@@ -69,7 +69,7 @@ def test_the_only_element_of_a_loss_has_an_index() -> None:
         ((0, 0, 0, 0), "more dimensions than shape"),
         ((slice(None), slice(0, 3, 2)), "was indexed with slice"),
         ((slice(None), "first"), "was indexed with 'first'"),
-        (0, "no known size at axis 0"),
+        (0, "has no rows"),
     ],
 )
 def test_other_indices_are_refused(index: Any, what: str) -> None:

@@ -21,6 +21,8 @@ layers = fluid.layers
 
 ELSEWHERE = {
     "Loop",
+    "constant",
+    "group_rows",
     "Recurrence",
     "sequence_regroup",
     "undefined",
@@ -30,8 +32,8 @@ ELSEWHERE = {
     "simple_img_conv_pool",
     "where",
 }
-"""Named otherwise (`create_global_var`, `assign`, `DynamicRNN`, `cond`), refused with a reason, and
-in fluid.nets."""
+"""Named otherwise (`create_global_var`, `assign`, `reshape`, `DynamicRNN`, `cond`), refused with a
+reason, and in fluid.nets."""
 
 
 def run(*fetches: fluid.Variable, **feed: Any) -> list[Any]:

@@ -148,3 +148,28 @@ def test_a_name_of_a_file_stays_in_its_directory(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no file in"):
         fluid.io.save_params(exe, str(tmp_path / "d"))
     assert list(tmp_path.rglob("*")) == [tmp_path / "d"]
+
+
+def test_a_model_is_kept_in_memory(tmp_path: Path) -> None:
+    feed, outs = words()
+    exe, main = started(), fluid.default_main_program()
+    expected = exe.run(main, feed=feed, fetch_list=outs)
+    compiled = fluid.CompiledProgram(main).with_data_parallel(places=fluid.cpu_places(2))
+    fluid.io.save_inference_model(
+        str(tmp_path), list(feed), outs, exe, compiled, "program", "values"
+    )
+    values = fluid.io.save_persistables(exe, None, compiled)
+    model = (tmp_path / "program").read_bytes()
+
+    with fluid.scope_guard(fluid.Scope()):
+        program, feeds, fetches = fluid.io.load_inference_model(None, exe, model, values)
+        found = exe.run(program, feed=feed, fetch_list=fetches)
+
+    assert feeds == list(feed)
+    assert values == (tmp_path / "values").read_bytes()
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+    with pytest.raises(ValueError, match="no bytes of a program"):
+        fluid.io.load_inference_model(None, exe, model, None)
+    with pytest.raises(DataError, match="0 vars are in memory"):
+        fluid.io.load_inference_model(None, exe, model, b"")

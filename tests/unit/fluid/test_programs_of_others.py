@@ -220,6 +220,27 @@ def test_ops_are_appended_by_fluids_types() -> None:
         block.append_op("roi_pool", {}, {})
 
 
+def test_a_var_of_a_shape_is_fed_unless_an_op_writes_it() -> None:
+    block = fluid.Program().global_block()
+    x = block.create_var(name="x", shape=[-1, 3], dtype="float32")
+    w = block.create_parameter("w", [3, 2], initializer=fluid.initializer.Constant(2.0))
+    out = block.create_var(name="out", shape=[-1, 2], dtype="float32")
+    unused = block.create_var(name="unused", shape=[4], dtype="float64")
+    assert (x.shape, repr(x)) == ((-1, 3), "Variable(x: not written yet)")
+
+    block.append_op("mul", inputs={"X": [x], "Y": [w]}, outputs={"Out": [out]})
+    exe, program = fluid.Executor(PLACE), block.program
+    exe.run(fluid.default_startup_program())
+    (found,) = exe.run(program, feed={"x": np.ones((2, 3), "f4")}, fetch_list=[out])
+
+    np.testing.assert_array_equal(found, np.full((2, 2), 6))
+    assert x.is_data
+    assert unused.dtype == fluid.core.VarDesc.VarType.FP64 != x.dtype
+    assert block.create_var(name="unused") is unused
+    with pytest.raises(ValueError, match=r"is there already, so none of shape \[5\] was created"):
+        block.create_var(name="unused", shape=[5])
+
+
 def test_a_program_is_bytes_and_back() -> None:
     layers.fc(layers.data("x", [4]), 2)
     program = fluid.default_main_program()

@@ -76,6 +76,23 @@ def test_reduction_of_ragged_rows_keeps_the_elements(name: str) -> None:
     check_gradients(lambda: total(build()), {"x": LISTS})
 
 
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_elements_of_all_examples_have_one_sum(name: str, keep: bool) -> None:
+    def build() -> Var:
+        rows = layers.square(trained_lists("x", 3))
+        made: Var = getattr(layers, f"reduce_{name}")(rows, None, keep)
+        return made
+
+    found = value_of(build, {"x": LISTS}, {"x_row": np.array([[1, 2, 3]])})
+
+    squares = np.square(LISTS.values[:, None] * [1, 2, 3])
+    expected = REDUCTIONS[name](squares, keepdims=keep)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert np.shape(found) == np.shape(expected)
+    check_gradients(lambda: total(build()), {"x": LISTS})
+
+
 def test_mean_of_everything() -> None:
     found = value_of(lambda: layers.mean(cube()), {"x": CUBE})
 

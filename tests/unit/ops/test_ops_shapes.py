@@ -46,6 +46,7 @@ CASES: dict[str, Case] = {
         lambda x: layers.slice(x, [1, 2], [-2, 0], [100, -1]),
         lambda x: x[:, -2:, :-1],
     ),
+    "slice of examples": (lambda x: layers.slice(x, [0, 1], [1, 0], [9, 1]), lambda x: x[1:, :1]),
     "a part of a split": (lambda x: layers.split(x, [1, -1], dim=1)[1], lambda x: x[:, 1:]),
     "an unstacked part": (lambda x: layers.unstack(x, 1)[2], lambda x: x[:, 2]),
     "expand": (lambda x: layers.expand(x, [1, 2, 3]), lambda x: np.tile(x, (1, 2, 3))),
@@ -247,6 +248,61 @@ def test_gather_takes_rows_of_a_parameter() -> None:
     check_gradients(lambda: total(build()), {"ids": IDS})
 
 
+POSITIONS = np.array([[[0, 1], [2, 0]], [[1, 2], [1, 2]], [[2, 1], [0, 0]], [[3, 1], [3, 0]]])
+
+
+def test_parts_are_gathered_by_positions() -> None:
+    def parts_of(x: Var) -> Var:
+        return layers.gather_nd(x, layers.data("index", (2, 2), "int64"))
+
+    feed = {"x": X, "index": POSITIONS}
+    found = value_of(lambda: parts_of(layers.data("x", (3, 2))), feed)
+
+    np.testing.assert_array_equal(found, X[POSITIONS[..., 0], POSITIONS[..., 1]])
+    check_gradients(lambda: total(parts_of(trained("x", (3, 2)))), feed)
+
+
+def test_rows_are_put_into_groups() -> None:
+    def grouped(x: Var) -> Var:
+        rows = layers.square(layers.reshape(x, (-1, 2)))
+        return layers.group_rows(rows, layers.data("like", (1,)))
+
+    feed = {"x": X, "like": np.zeros((4, 1), np.float32)}
+    found = value_of(lambda: grouped(layers.data("x", (3, 2))), feed)
+
+    np.testing.assert_allclose(found, np.square(X), rtol=1e-6)
+    check_gradients(lambda: layers.reduce_sum(grouped(trained("x", (3, 2)))), feed)
+
+
+def test_rows_that_make_no_equal_groups_are_refused() -> None:
+    def build() -> Var:
+        rows = layers.reshape(layers.data("x", (3, 2)), (-1, 2))
+        halves = layers.slice(layers.data("like", (1,)), [0], [1], [99])
+        return layers.group_rows(layers.slice(rows, [0], [0], [4]), halves)
+
+    with pytest.raises(PsrtError, match="4 rows are no 3 groups of equal sizes"):
+        value_of(build, {"x": X, "like": np.zeros((4, 1), np.float32)})
+
+
+def test_positions_outside_are_refused() -> None:
+    feed = {"x": X, "index": POSITIONS + 1}
+
+    with pytest.raises(PsrtError, match=r"index holds \[2, 3\], which is no position in \(4, 3\)"):
+        value_of(
+            lambda: layers.gather_nd(
+                layers.data("x", (3, 2)), layers.data("index", (2, 2), "int64")
+            ),
+            feed,
+        )
+
+
+def test_a_constant_has_the_numbers_it_is_given() -> None:
+    found = value_of(lambda: layers.constant([1, 2, 3, 4], (2, 2), "int64"), {})
+
+    np.testing.assert_array_equal(found, [[1, 2], [3, 4]])
+    assert found.dtype == np.int64
+
+
 @pytest.mark.parametrize(
     ("build", "name"),
     [
@@ -280,7 +336,7 @@ REFUSALS: dict[str, tuple[Callable[[], object], str]] = {
         r"argument perm \(0, 1, 1\) does not order the dimensions.*float32 \(-1, 3, 2\)",
     ),
     "examples cut off": (
-        lambda: layers.slice(_x(), [0], [0], [1]),
+        lambda: layers.slice(_x(), [0], [0], [-1]),
         r"argument input is float32 \(-1, 3, 2\), of no known size at axis 0",
     ),
     "an empty slice": (

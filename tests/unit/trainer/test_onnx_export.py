@@ -122,6 +122,8 @@ SHAPES: dict[str, Build] = {
     "one hot": lambda: layers.one_hot(counts(), 12),
     "one hot of several": lambda: layers.one_hot(ids(2), 12),
     "gather": lambda: layers.gather(parameter(12, 3), counts()),
+    "gather by positions": lambda: layers.gather_nd(parameter(12, 3), counts()),
+    "given numbers": lambda: layers.elementwise_add(x(3), layers.constant([1, -2, 3], [3])),
     "mask": lambda: layers.sequence_mask(counts(), maxlen=6),
 }
 REDUCTIONS: dict[str, Build] = {

@@ -122,6 +122,8 @@ ALIASING = frozenset(
         "concat_grad",
         "elementwise_add_grad",
         "elementwise_sub_grad",
+        "group_rows",
+        "group_rows_grad",
         "reshape",
         "reshape_grad",
         "sequence_rows",

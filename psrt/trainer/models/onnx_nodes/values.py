@@ -27,6 +27,12 @@ def fill_constant(d: Drawing) -> None:
     d.node("Identity", (d.constant(values),), d.out())
 
 
+@exports("constant")
+def constant(d: Drawing) -> None:
+    values = np.array(d.attrs["values"], d.attrs["dtype"]).reshape(d.attrs["shape"])
+    d.node("Identity", (d.constant(values),), d.out())
+
+
 @exports("fill_constant_batch_size_like")
 def fill_constant_batch_size_like(d: Drawing) -> None:
     rows = d.node("Shape", (d.one("input"),), end=1)
@@ -43,6 +49,11 @@ def one_hot(d: Drawing) -> None:
 @exports("gather")
 def gather(d: Drawing) -> None:
     d.node("Gather", (d.one("input"), _without_last_one(d, "index")), d.out(), axis=0)
+
+
+@exports("gather_nd")
+def gather_nd(d: Drawing) -> None:
+    d.node("GatherND", (d.one("input"), d.one("index")), d.out())
 
 
 def _without_last_one(d: Drawing, slot: str) -> str:

@@ -1,0 +1,169 @@
+"""Feeds: errors in Fluid's words, arrays without examples beside batches, and shapes of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import psrt.fluid as fluid
+from psrt.core.errors import DataError, PsrtError
+
+layers = fluid.layers
+PLACE = fluid.CPUPlace()
+RNG = np.random.default_rng(3)
+
+
+def test_a_shape_that_does_not_fit_is_refused_in_fluids_words() -> None:
+    x = fluid.data("x", [None, 3, 8], "float32")
+    layers.data("ids", shape=[1], dtype="int64")
+    exe = fluid.Executor(PLACE)
+    ids = np.zeros((10, 1), "int64")
+
+    with pytest.raises(ValueError, match="feeded Variable 'x' should") as refused:
+        exe.run(feed={"x": np.ones((10, 3, 5), "float32"), "ids": ids}, fetch_list=[x])
+
+    assert isinstance(refused.value, DataError)
+    assert str(refused.value).endswith(
+        "should have dimensions = 3, shape = (-1, 3, 8), but received feeded shape [10, 3, 5] on "
+        "each device"
+    )
+    with pytest.raises(
+        ValueError, match=r"data type of feeded Variable 'ids' must be 'int64', .* 'float64'"
+    ):
+        exe.run(feed={"x": np.ones((10, 3, 8), "float32"), "ids": ids / 2}, fetch_list=[x])
+
+
+def test_replicas_are_each_told_their_shape() -> None:
+    x = fluid.data("x", [None, 8], "float32")
+    loss = layers.mean(layers.fc(x, 2))
+    exe = fluid.Executor(PLACE)
+    exe.run(fluid.default_startup_program())
+    compiled = fluid.CompiledProgram(fluid.default_main_program())
+    compiled.with_data_parallel(loss.name, places=fluid.cpu_places(4))
+
+    with pytest.raises(ValueError, match=r"received feeded shape \[10, 5\] on each device"):
+        exe.run(compiled, feed={"x": np.ones((40, 5), "float32")}, fetch_list=[loss])
+
+
+@pytest.mark.parametrize("replicas", [0, 2])
+def test_a_fixed_shape_beside_an_open_batch_is_one_array_for_all_examples(replicas: int) -> None:
+    a = layers.data("a", shape=[6])
+    b = layers.data("b", shape=[6, 5], append_batch_size=False)
+    out = layers.mul(a, b)
+    loss = layers.mean(layers.square(out))
+    program = fluid.default_main_program()
+    ran = program
+    if replicas:
+        ran = fluid.CompiledProgram(program)
+        ran.with_data_parallel(loss.name, places=fluid.cpu_places(replicas))
+    feed = {
+        "a": RNG.normal(size=(4, 6)).astype("float32"),
+        "b": RNG.normal(size=(6, 5)).astype("float32"),
+    }
+
+    found, mean = fluid.Executor(PLACE).run(ran, feed=feed, fetch_list=[out, loss])
+
+    assert b.shape == (6, 5)
+    np.testing.assert_allclose(found, feed["a"] @ feed["b"], rtol=1e-5)
+    np.testing.assert_allclose(mean, np.square(feed["a"] @ feed["b"]).mean(), rtol=1e-5)
+    with pytest.raises(ValueError, match=r"shape = \(6, 5\), but received feeded shape"):
+        fluid.Executor(PLACE).run(feed=feed | {"b": feed["a"]}, fetch_list=[out])
+
+
+def test_parts_of_a_feed_share_what_has_no_examples() -> None:
+    a, b = layers.data("a", shape=[2]), fluid.data("b", [2, 3])
+    out = layers.mul(a, b)
+    both = np.arange(6, dtype="float32").reshape(2, 3)
+    parts = [{"a": np.full((1, 2), n, "float32"), "b": both} for n in (1, 2)]
+
+    (found,) = fluid.Executor(PLACE).run(feed=parts, fetch_list=[out])
+
+    np.testing.assert_array_equal(found, [[3, 5, 7], [6, 10, 14]])
+
+
+def test_a_constant_is_an_array_of_any_numbers() -> None:
+    x = layers.data("x", shape=[3])
+    made = layers.assign(np.array([1, -2, 3], "float32"))
+    nothing = layers.assign(np.array([], "int32"))
+
+    sums, empty = fluid.Executor(PLACE).run(
+        feed={"x": np.ones((2, 3), "float32")}, fetch_list=[x + made, nothing]
+    )
+
+    np.testing.assert_array_equal(sums, [[2, -1, 4]] * 2)
+    assert empty.shape == (0,)
+    assert made.shape == (3,)
+
+
+def test_steps_come_first_between_two_transpositions() -> None:
+    steps = fluid.data("steps", [None, -1, 3], "float32")
+    last = layers.data("last", shape=[3])
+    bias = layers.create_parameter([3], default_initializer=fluid.initializer.Constant(0.5))
+    turned = layers.elementwise_add(layers.transpose(steps, [1, 0, 2]), last)
+    turned = layers.sigmoid(layers.elementwise_add(turned, bias))
+    back = layers.transpose(turned, [1, 0, 2])
+    exe = fluid.Executor(PLACE)
+    exe.run(fluid.default_startup_program())
+    feed = {
+        "steps": RNG.normal(size=(2, 4, 3)).astype("float32"),
+        "last": RNG.normal(size=(2, 3)).astype("float32"),
+    }
+
+    (found,) = exe.run(feed=feed, fetch_list=[back])
+
+    expected = 1 / (1 + np.exp(-(feed["steps"] + feed["last"][:, None] + 0.5)))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert turned.shape == (-1, -1, 3)
+
+
+def test_rows_are_a_batch_of_a_fixed_size_again() -> None:
+    x = fluid.data("x", [4, -1, 6], "float32")
+    rows = layers.fc(layers.reshape(x, [4, -1, 6]), 2, num_flatten_dims=2)
+    again = layers.reshape(layers.tanh(layers.reshape(rows, [-1, 2])), [4, -1, 2])
+    exe = fluid.Executor(PLACE)
+    exe.run(fluid.default_startup_program())
+    feed = {"x": RNG.normal(size=(4, 3, 6)).astype("float32")}
+
+    found, before = exe.run(feed=feed, fetch_list=[again, rows])
+
+    assert again.shape == (-1, -1, 2)
+    np.testing.assert_allclose(found, np.tanh(before), rtol=1e-6)
+
+
+def test_lists_of_equally_many_ids_become_rows() -> None:
+    ids = layers.data("ids", shape=[1], dtype="int64", lod_level=1)
+    values = layers.data("values", shape=[3])
+    rows = fluid.embedding(ids, size=[9, 2], param_attr="table")
+    fields = layers.reshape(rows, [-1, 3, 2]) * layers.reshape(values, [-1, 3, 1])
+    numbers = layers.reshape(ids, [-1, 3])
+    loss = layers.mean(layers.reduce_sum(fields, dim=1))
+    fluid.optimizer.SGD(1.0).minimize(loss)
+    exe = fluid.Executor(PLACE)
+    exe.run(fluid.default_startup_program())
+    table = fluid.global_scope()["table"].copy()
+    feed = {
+        "ids": fluid.create_lod_tensor(np.array([[1], [2], [3], [1], [0], [8]]), [[3, 3]], PLACE),
+        "values": RNG.normal(size=(2, 3)).astype("float32"),
+    }
+
+    found, seen = exe.run(feed=feed, fetch_list=[fields, numbers])
+
+    np.testing.assert_array_equal(seen, [[1, 2, 3], [1, 0, 8]])
+    np.testing.assert_allclose(found, table[seen] * feed["values"][:, :, None], rtol=1e-6)
+    moved = table - fluid.global_scope()["table"]
+    np.testing.assert_allclose(moved[8], np.full(2, feed["values"][1, 2] / 4), rtol=1e-4)
+    uneven = fluid.create_lod_tensor(np.array([[1], [2], [3], [1], [0], [8]]), [[6, 0]], PLACE)
+    with pytest.raises(PsrtError):
+        exe.run(feed=feed | {"ids": uneven}, fetch_list=[fields])
+
+
+def test_a_schedule_of_ones_own_begins_with_a_counter() -> None:
+    step = fluid.layers.learning_rate_scheduler._decay_step_counter(1)
+    with fluid.default_main_program()._lr_schedule_guard():
+        rate = 1.0 / step
+    exe = fluid.Executor(PLACE)
+    exe.run(fluid.default_startup_program())
+
+    found = [float(exe.run(fetch_list=[rate])[0]) for _ in range(3)]
+
+    np.testing.assert_allclose(found, [1, 1 / 2, 1 / 3])

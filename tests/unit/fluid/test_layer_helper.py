@@ -1,0 +1,88 @@
+"""Layers that users write with a LayerHelper."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import psrt.fluid as fluid
+from psrt.core.errors import ProgramError
+from psrt.fluid.initializer import Constant, Normal
+from psrt.fluid.layer_helper import LayerHelper
+
+layers = fluid.layers
+
+
+def scaled(input: fluid.Variable, factor: float, act: str | None = None) -> fluid.Variable:
+    helper = LayerHelper("scaled", **locals())
+    out = helper.create_variable_for_type_inference(helper.input_dtype())
+    inputs, outputs = {"X": [helper.input()]}, {"Out": [out]}
+    helper.append_op("scale", inputs, outputs, {"scale": factor, "bias": 0.0})
+    return helper.append_activation(helper.append_bias_op(out))
+
+
+def counted(helper: LayerHelper, label: fluid.Variable) -> fluid.Variable:
+    count, is_new = helper.create_or_get_global_variable("examples", shape=[1], dtype="float32")
+    if is_new:
+        helper.set_variable_initializer(count, Constant(2.0, force_cpu=True))
+    ones = layers.fill_constant(layers.shape(label), "float32", 1.0)
+    inputs = {"X": [count], "Y": [layers.reduce_sum(ones)]}
+    helper.append_op(type="elementwise_add", inputs=inputs, outputs={"Out": [count]})
+    return count
+
+
+def test_a_layer_of_ones_own_is_trained() -> None:
+    x = layers.data("x", shape=[3])
+    out = scaled(x, -2.0, "relu")
+    loss = layers.mean(out)
+    fluid.optimizer.SGD(0.5).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    feed = {"x": np.array([[-1, 2, -3]], "float32")}
+
+    found, before = exe.run(feed=feed, fetch_list=[out, loss])
+    (after,) = exe.run(feed=feed, fetch_list=[loss])
+
+    np.testing.assert_array_equal(found, [[2, 0, 6]])
+    assert float(after) < float(before)
+
+
+def test_a_metric_counts_in_a_var_that_outlives_steps() -> None:
+    x = layers.data("x", shape=[1])
+    helper = LayerHelper("metric", input=x)
+    count = counted(helper, x)
+    assert helper.create_or_get_global_variable("examples", shape=[1]) == (count, False)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+
+    found = [
+        float(exe.run(feed={"x": np.ones((3, 1), "f4")}, fetch_list=[count])[0]) for _ in range(2)
+    ]
+
+    assert found == [5, 8]
+
+
+def test_what_a_helper_cannot_do_is_refused() -> None:
+    x, ids = layers.data("x", shape=[1]), layers.data("ids", shape=[1], dtype="int64")
+    helper = LayerHelper("both", input=[x, ids], bias_attr=False)
+
+    assert helper.append_bias_op(x) is x
+    assert isinstance(x, layers.tensor.Variable)
+    with pytest.raises(ProgramError, match="both was given 2 vars, but takes one"):
+        helper.input()
+    with pytest.raises(ProgramError, match=r"vars of \['float32', 'int64'\]"):
+        helper.input_dtype()
+    with pytest.raises(ProgramError, match="it begins with a constant"):
+        helper.set_variable_initializer(helper.create_global_variable(), Normal())
+
+
+def test_an_operator_computes_in_the_dtype_of_its_left_side() -> None:
+    x, ids = layers.data("x", shape=[1]), layers.data("ids", shape=[1], dtype="int64")
+    made = [x * ids, ids + x, x < ids]
+    feed = {"x": np.array([[1.5]], "float32"), "ids": np.array([[2]])}
+
+    product, total, less = fluid.Executor(fluid.CPUPlace()).run(feed=feed, fetch_list=made)
+
+    assert (product.dtype, product.tolist()) == (np.float32, [[3.0]])
+    assert (total.dtype, total.tolist()) == (np.int64, [[3]])
+    assert less.all()
