@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from psrt.core.errors import ProgramError
 from psrt.core.hints import did_you_mean
-from psrt.fluid.names import Variable, dtype_name, first_ops, unique_name
+from psrt.fluid.names import NamedVars, Variable, dtype_name, first_ops, unique_name
 from psrt.fluid.param_attr import ParamAttr
 from psrt.graph.program import Op
 from psrt.graph.program import Program as Graph
@@ -28,6 +29,14 @@ class BlockOwner(Protocol):
     def all_parameters(self) -> list[Variable]: ...
     def tensor(self, dtype: str, name: str) -> Variable: ...
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryReuse:
+    """Arguments of `memory_optimize`: gradients excluded, and vars that will be fetched."""
+
+    skip_grads: bool = False
+    keep: frozenset[str] = frozenset()
 
 
 class FluidOperator:
@@ -135,7 +144,7 @@ class FluidBlock:
     @property
     def vars(self) -> dict[str, Variable]:
         """The variables by name."""
-        return {variable.name: variable for variable in self.program.list_vars()}
+        return NamedVars((variable.name, variable) for variable in self.program.list_vars())
 
     def var(self, name: str) -> Variable:
         """Return the var of this name; raises `ProgramError` naming the nearest."""
@@ -229,4 +238,4 @@ def _checked(var: Variable, dtype: Any, shape: Sequence[int] | None) -> Variable
     return var
 
 
-__all__ = ["FluidBlock", "FluidOperator", "ProgramBytes"]
+__all__ = ["FluidBlock", "FluidOperator", "MemoryReuse", "ProgramBytes"]

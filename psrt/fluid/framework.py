@@ -15,20 +15,19 @@ from typing import Any
 from psrt.core.errors import ProgramError
 from psrt.core.hints import did_you_mean
 from psrt.core.types import Array
-from psrt.fluid.block import FluidBlock, FluidOperator, ProgramBytes
-from psrt.fluid.names import FluidParameter, Variable, grad_var_name, unique_name, unwrapped
+from psrt.fluid.block import FluidBlock, FluidOperator, MemoryReuse, ProgramBytes
+from psrt.fluid.names import (
+    FluidParameter,
+    Variable,
+    grad_var_name,
+    known_name,
+    unique_name,
+    unwrapped,
+)
 from psrt.fluid.names import dtype_number as convert_np_dtype_to_dtype_
 from psrt.graph.builder import Builder
 from psrt.graph.program import Program as Graph
 from psrt.graph.program import Var
-
-
-@dataclasses.dataclass(frozen=True)
-class MemoryReuse:
-    """Arguments of `memory_optimize`: gradients excluded, and vars that will be fetched."""
-
-    skip_grads: bool = False
-    keep: frozenset[str] = frozenset()
 
 
 class FluidProgram:
@@ -105,6 +104,7 @@ class FluidProgram:
 
     def variable(self, name: str) -> Variable:
         """Return the var of this name; raises `ProgramError` naming the nearest."""
+        name = known_name(name, self.graph.vars)
         if name not in self.graph.vars and name not in self.tensors:
             for var in self._filled():
                 if var.name == name:
@@ -118,7 +118,7 @@ class FluidProgram:
 
     def current(self, name: str) -> str:
         """Return the name of the var that a tensor stands for, or the name itself."""
-        return self.newest.get(name, name)
+        return self.newest.get(name, known_name(name, self.graph.vars))
 
     def assign(self, tensor: Variable, value: Variable) -> Variable:
         """Let `tensor` stand for the var of `value` from here on; returns the tensor.

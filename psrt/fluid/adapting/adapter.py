@@ -16,7 +16,7 @@ from psrt.core.errors import ProgramError
 from psrt.fluid.adapting.declared import declared
 from psrt.fluid.adapting.sizes import reshaping
 from psrt.fluid.adapting.steps_first import StepsFirst, batch_first, keeps_steps
-from psrt.fluid.adapting.targets import assign_to, in_rows, with_dimensions
+from psrt.fluid.adapting.targets import assign_to, in_rows, with_column, with_dimensions
 from psrt.fluid.framework import default_main_program
 from psrt.fluid.names import dtype_name
 from psrt.fluid.param_attr import attr_of
@@ -24,8 +24,11 @@ from psrt.fluid.param_attr import attr_of
 Layer: TypeAlias = Callable[..., Any]
 
 _PARAM = {"param_attr": "param", "bias_attr": "bias", "attr": "param"}
-_BY_DIMENSION = frozenset(("expand", "slice", "split", "stack", "unsqueeze", "unstack"))
+_BY_DIMENSION = frozenset(("expand", "slice", "split", "unsqueeze", "unstack"))
 """Layers that count dimensions: a scalar has one, as users see it."""
+
+_OF_COLUMNS = frozenset(("reduce_max", "reduce_mean", "reduce_sum", "slice", "split", "unsqueeze"))
+"""Layers whose result depends on the dimensions that rows of lists have."""
 
 _NAME = Parameter("name", Parameter.POSITIONAL_OR_KEYWORD, default=None)
 
@@ -71,6 +74,8 @@ def adapted(name: str, signature: Signature, function: Layer) -> Layer:
             given = in_rows(given)
         if name in _BY_DIMENSION:
             given = {key: with_dimensions(value) for key, value in given.items()}
+        if name in _OF_COLUMNS:
+            given = {key: with_column(value) for key, value in given.items()}
         if name == "reshape":
             given = reshaping(given)
         made = default_main_program().call(function, layer_name=layer_name, **given)

@@ -95,7 +95,6 @@ softmax(input: x, use_cudnn: any=False, axis=-1)
 softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-100,
     numeric_stable_mode: any=True, return_softmax=False, axis: fixed=-1)
 split(input, num_or_sections, dim=-1)
-stack(x, axis=0)
 sums(input, out: target=None)
 topk(input, k)
 unsqueeze(input, axes)

@@ -12,6 +12,7 @@ from typing import Any
 
 from psrt.core.errors import ProgramError
 from psrt.fluid.adapting.steps_first import StepsFirst
+from psrt.fluid.adapting.targets import with_dimensions
 from psrt.fluid.framework import default_main_program
 from psrt.fluid.names import Variable
 from psrt.graph import layers as psrt_layers
@@ -37,6 +38,19 @@ def transpose(x: Any, perm: Sequence[int], name: str | None = None) -> Any:
     if rows_move and order == exchanged:
         return StepsFirst(x)
     return default_main_program().call(psrt_layers.transpose, x, order, layer_name=name or "")
+
+
+def stack(x: Any, axis: int = 0, name: str | None = None) -> Any:
+    """Join vars of one shape along a new dimension, at `axis` of the result.
+
+    Of batches, those of axis 0 are steps: see `transpose`.
+    """
+    parts = with_dimensions([x] if isinstance(x, Variable) else [*x])
+    are_steps = axis == 0 and parts[0].var.shape[:1] == (ROWS,)
+    made: Variable = default_main_program().call(
+        psrt_layers.stack, parts, 1 if are_steps else axis, layer_name=name or ""
+    )
+    return StepsFirst(made) if are_steps else made
 
 
 class _UserLoop:
@@ -198,4 +212,4 @@ class StaticRNN(_UserLoop):
         return made
 
 
-__all__ = ["DynamicRNN", "StaticRNN", "transpose"]
+__all__ = ["DynamicRNN", "StaticRNN", "stack", "transpose"]

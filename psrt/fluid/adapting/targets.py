@@ -131,7 +131,7 @@ def in_rows(given: Mapping[str, Any]) -> dict[str, Any]:
     rows = any(not var.var.ragged and var.var.shape[:1] == (ROWS,) for var in found)
     if not (ragged and rows):
         return dict(given)
-    return {name: _as_rows(value) for name, value in given.items()}
+    return {name: as_rows(value) for name, value in given.items()}
 
 
 def with_dimensions(value: Any) -> Any:
@@ -143,6 +143,14 @@ def with_dimensions(value: Any) -> Any:
     return value
 
 
+def with_column(value: Any) -> Any:
+    """Return rows of `fluid.embedding` of lists with Fluid's shape, (n, 1, width); others as they
+    are."""
+    if not isinstance(value, Variable) or not value.has_column:
+        return value
+    return default_main_program().call(psrt_layers.reshape, value, (ROWS, 1, value.shape[-1]))
+
+
 def _variables(value: Any) -> Iterator[Variable]:
     if isinstance(value, Variable):
         yield value
@@ -151,21 +159,24 @@ def _variables(value: Any) -> Iterator[Variable]:
             yield from _variables(item)
 
 
-def _as_rows(value: Any) -> Any:
+def as_rows(value: Any) -> Any:
+    """Return lists of one element an example as rows, in lists, too; others as they are."""
     if isinstance(value, Variable) and value.var.ragged:
         return default_main_program().call(psrt_layers.sequence_rows, value)
     if isinstance(value, list | tuple):
-        return [_as_rows(item) for item in value]
+        return [as_rows(item) for item in value]
     return value
 
 
 __all__ = [
     "Turn",
+    "as_rows",
     "assign_to",
     "begun_outside",
     "guarded",
     "in_rows",
     "plain_condition",
     "where",
+    "with_column",
     "with_dimensions",
 ]

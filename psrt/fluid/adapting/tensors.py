@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from psrt.fluid.adapting.targets import assign_to, in_rows, with_dimensions
+from psrt.fluid.adapting.targets import assign_to, in_rows, with_column, with_dimensions
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import Variable, dtype_name, unique_name
 from psrt.graph import layers as psrt_layers
@@ -56,6 +56,8 @@ def concat(input: Any, axis: int = 0, name: str | None = None) -> Variable:
     """
     listed = [input] if isinstance(input, Variable) else list(input)
     xs = with_dimensions(in_rows({"input": listed})["input"])
+    if all(x.has_column for x in xs):
+        xs = [with_column(x) for x in xs]
     if len(xs) == 1:
         return _called(psrt_layers.assign, xs[0])
     made: Variable = default_main_program().call(

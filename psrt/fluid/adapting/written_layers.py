@@ -13,7 +13,7 @@ from typing import Any
 from psrt.core.errors import ProgramError
 from psrt.core.specs import TableOptions
 from psrt.fluid.adapting.declared import declared
-from psrt.fluid.adapting.targets import in_rows
+from psrt.fluid.adapting.targets import as_rows, in_rows
 from psrt.fluid.entry_attr import admission_of
 from psrt.fluid.framework import default_main_program, program_guard
 from psrt.fluid.names import Variable, dtype_name
@@ -94,6 +94,7 @@ def embedding(
         input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype, name, entry
     )
     shape = found.var.shape
+    found.has_column = False
     if len(shape) < 3 or shape[-2] != 1:
         return found
     return _called(psrt_layers.reshape, found, (*shape[:-2], shape[-1]))
@@ -116,12 +117,14 @@ def lookup(
     """
     if is_distributed and padding_idx is not None and padding_idx < 0:
         padding_idx += size[0]  # to psrt it is an id of its own in such a table
-    return _called(
+    found = _called(
         *(psrt_layers.embedding, input, size, is_sparse, is_distributed, padding_idx),
         declared(_admitting(_attr("embedding", param_attr), entry), Xavier()),
         dtype_name(dtype),
         layer_name=name or "",
     )
+    found.has_column = input.var.ragged and input.var.shape == (ROWS,)
+    return found
 
 
 def _admitting(attr: ParamAttr, entry: Any) -> ParamAttr:
@@ -168,9 +171,8 @@ def auc(
     `input` (rows, 2) has the probability of class 1 in its second column, (rows, 1) in its only
     one; `label` (rows, 1) is 0 or 1. With `slide_steps` 0 both are that of all batches.
     """
-    pair = in_rows({"input": input, "label": label})
-    scores = input = pair["input"]
-    label = pair["label"]
+    scores = input = as_rows(input)
+    label = as_rows(label)
     if input.shape[-1] == 2:
         scores = _called(psrt_layers.slice, input, [1], [1], [2])
     if label.dtype == "int64":

@@ -7,6 +7,7 @@ indexing     parts of a variable by index
 dtypes       types of vars, and names of dtypes in every form
 variable     Fluid's `Variable`: a user's handle of a var
 places       places of programs: the CPU
+temporaries  Fluid's names of temporary vars
 first_ops    ops of a startup program
 flags        flags and versions that programs ask for
 """
@@ -26,6 +27,7 @@ from psrt.fluid.names.places import (
     cuda_places,
     no_cuda,
 )
+from psrt.fluid.names.temporaries import NamedVars, known_name
 from psrt.fluid.names.variable import (
     FluidParameter,
     Variable,
@@ -50,4 +52,13 @@ __all__ += [
     "unique_name",
     "unwrapped",
 ]
-__all__ += ["EDGES", "FLUID_VERSION", "get_flags", "grad_var_name", "require_version", "set_flags"]
+__all__ += [
+    "EDGES",
+    "FLUID_VERSION",
+    "NamedVars",
+    "get_flags",
+    "grad_var_name",
+    "known_name",
+    "require_version",
+    "set_flags",
+]

@@ -43,6 +43,8 @@ class Variable:
         self.name = name
         self.declared: Shape | None = None
         """The shape of a var of `create_var`, which is fed unless an op writes it first."""
+        self.has_column = False
+        """True for rows (n, width) that are (n, 1, width) in Fluid: of `fluid.embedding`."""
 
     @property
     def var(self) -> Var:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from psrt.core.errors import ProgramError
-from psrt.fluid.framework import FluidProgram, MemoryReuse
+from psrt.fluid.block import MemoryReuse
+from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import Variable
 
 

@@ -50,7 +50,7 @@ def smooth_l1(call: OpCall) -> Types:
     return {"out": x.reshaped((x.shape[0], 1))}
 
 
-@define("log_loss", inputs="input label")
+@define("log_loss", inputs="input label", ragged="input label")
 def log_loss(call: OpCall) -> Types:
     """attrs: epsilon, added to the probabilities."""
     _need_positive(call, "epsilon")

@@ -157,6 +157,48 @@ def test_lists_of_equally_many_ids_become_rows() -> None:
         exe.run(feed=feed | {"ids": uneven}, fetch_list=[fields])
 
 
+def test_rows_of_lists_have_a_dimension_of_their_own() -> None:
+    ids = [layers.data(name, shape=[1], dtype="int64", lod_level=1) for name in "ab"]
+    label = layers.data("label", shape=[1], dtype="int64", lod_level=1)
+    rows = [fluid.embedding(each, size=[9, 4], param_attr="table") for each in ids]
+    both = layers.concat(rows, axis=1)
+    means = layers.reduce_mean(both, dim=-1)
+    halves = layers.split(both, 2, dim=1)
+    plain = layers.concat([layers.embedding(ids[0], [9, 4], param_attr="table")] * 2, axis=1)
+    area, _, _ = layers.auc(layers.fc(both, 1, act="sigmoid"), label)
+    exe = fluid.Executor(PLACE)
+    exe.run(fluid.default_startup_program())
+    table = fluid.global_scope()["table"]
+    feed = {name: lists_of([1, 2]) for name in ("a", "label")} | {"b": lists_of([5, 6])}
+
+    outs = [both, means, halves[1], plain]
+    found = [np.array(each) for each in exe.run(feed=feed, fetch_list=outs, return_numpy=False)]
+
+    expected = table[[[1, 5], [2, 6]]]
+    np.testing.assert_array_equal(found[0], expected)
+    np.testing.assert_allclose(found[1], expected.mean(axis=-1), rtol=1e-5)
+    np.testing.assert_array_equal(found[2], expected[:, 1:])
+    assert found[3].shape == (2, 8)
+    assert area.dtype == "float64"
+
+
+def lists_of(ids: list[int]) -> fluid.LoDTensor:
+    made: fluid.LoDTensor = fluid.create_lod_tensor(np.array(ids)[:, None], [[1] * len(ids)], PLACE)
+    return made
+
+
+def test_batches_are_stacked_as_steps() -> None:
+    x = layers.data("x", shape=[3])
+    steps = layers.stack([x, x * 2.0], axis=0)
+    back = layers.transpose(steps, [1, 0, 2])
+    feed = {"x": np.array([[1, 2, 3], [4, 5, 6]], "float32")}
+
+    (found,) = fluid.Executor(PLACE).run(feed=feed, fetch_list=[back])
+
+    assert steps.shape == (2, -1, 3)
+    np.testing.assert_array_equal(found, np.stack([feed["x"], feed["x"] * 2], axis=1))
+
+
 def test_a_schedule_of_ones_own_begins_with_a_counter() -> None:
     step = fluid.layers.learning_rate_scheduler._decay_step_counter(1)
     with fluid.default_main_program()._lr_schedule_guard():

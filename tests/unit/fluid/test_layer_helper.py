@@ -86,3 +86,21 @@ def test_an_operator_computes_in_the_dtype_of_its_left_side() -> None:
     assert (product.dtype, product.tolist()) == (np.float32, [[3.0]])
     assert (total.dtype, total.tolist()) == (np.int64, [[3]])
     assert less.all()
+
+
+def test_the_only_output_of_a_layer_has_fluids_name_too() -> None:
+    x = layers.data("x", shape=[2])
+    layers.mean(layers.fc(x, 2, act="relu"))
+    exe, block = fluid.Executor(fluid.CPUPlace()), fluid.default_main_program().global_block()
+    exe.run(fluid.default_startup_program())
+    feed = {"x": np.ones((1, 2), "float32")}
+
+    ours, theirs = exe.run(feed=feed, fetch_list=["mean_0.out", "mean_0.tmp_0"])
+
+    assert ours == theirs
+    assert block.vars["mean_0.tmp_0"] is block.var("mean_0.tmp_0") is block.var("mean_0.out")
+    assert "mean_0.tmp_0" in block.vars
+    assert block.has_var("mean_0.tmp_0")
+    assert "fc_0.tmp_0" not in block.vars
+    with pytest.raises(KeyError):
+        block.vars["mean_1.tmp_0"]

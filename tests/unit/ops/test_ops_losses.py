@@ -320,3 +320,34 @@ def test_illegal_call_is_refused(case: str) -> None:
 
     with program(), pytest.raises(ProgramError, match=complaint):
         call()
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "bpr_loss"])
+def test_a_loss_of_elements_is_that_of_rows(loss: str) -> None:
+    scores, label = (P, BINARY) if loss == "log_loss" else (X, CLASS)
+    width, dtype = scores.shape[1], "float32" if loss == "log_loss" else "int64"
+
+    def build(ragged: bool) -> Var:
+        seen = layers.data("x", (width,), ragged=ragged)
+        right = layers.data("label", (1,), dtype, ragged=ragged)
+        if ragged:
+            seen = layers.reshape(seen, (-1, width))
+            right = layers.reshape(right, (-1, 1))
+        made: Var = getattr(layers, loss)(layers.scale(seen, 0.9, 0.05), right)
+        return made
+
+    ends = np.array([0, 1, 1, 4])
+    narrow = {"x": scores.astype("f4"), "label": label.astype(dtype)}
+    lists = {
+        name: Ragged(value[:, 0] if value.shape[1] == 1 else value, ends)
+        for name, value in narrow.items()
+    }
+    with program() as p:
+        out = build(True)
+    scope = Scope()
+    scope.init_parameters(p)
+    (found,) = Executor(p, scope).run(lists, [out], roles=("forward",))
+
+    assert isinstance(found, Ragged)
+    expected = compute(lambda: build(False), narrow)
+    np.testing.assert_allclose(found.values.reshape(-1), expected.reshape(-1), rtol=1e-6)
