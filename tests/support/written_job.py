@@ -10,7 +10,7 @@ from pathlib import Path
 
 FEW_ROWS = {"psrt data synth-ctr": "psrt data synth-ctr --rows 4000 --test-rows 1000"}
 """Commands of READMEs → commands that make less to train on."""
-DEADLINE_S = 150.0
+DEADLINE_S = 300.0
 
 
 def commands(job: Path) -> list[str]:
