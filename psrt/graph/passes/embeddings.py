@@ -13,7 +13,7 @@ or looks up that table. Rows are no longer gathered in between.
 `fuse_embeddings` is within rounding: gradients of a row that several slots look up are added in
 another order. `fuse_slot_rows` is bit-identical, and loses no var: Fluid's models for click rates
 have a slot for each feature, lists of one id, and four ops a slot cost more than the numbers in
-them (26 slots of 256 rows of 10: a sixth of the CPU time of a trainer's step).
+them (26 slots of 256 rows of 10 beside 400-400-400: 6 to 11 % of a step's CPU time).
 """
 
 from __future__ import annotations
