@@ -17,9 +17,10 @@ from psrt.data.python import (
     compose,
     firstn,
     map_readers,
+    multiprocess_reader,
     shuffle,
     xmap_readers,
 )
 
 __all__ = ["ComposeNotAligned", "batch", "buffered", "cache", "chain", "compose", "firstn"]
-__all__ += ["map_readers", "shuffle", "xmap_readers"]
+__all__ += ["map_readers", "multiprocess_reader", "shuffle", "xmap_readers"]

@@ -144,6 +144,7 @@ class BuildStrategy(_Strategy):
     fuse_elewise_add_act_ops: bool = False
     fuse_all_optimizer_ops: bool = False
     fuse_embedding_pool_concat: bool = False
+    fuse_slot_rows: bool = False
     fuse_loss_gradient: bool = False
     async_mode: bool = False
     # no effect

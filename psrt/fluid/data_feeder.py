@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,8 @@ class DataFeeder:
     ) -> None:
         program = default_main_program() if program is None else program
         named = [program.variable(var) if isinstance(var, str) else var for var in feed_list]
-        self._vars = [variable.var for variable in named]
+        # the name of a var of lists of lists stands for another var: its inner lists
+        self._vars = [replace(variable.var, name=variable.name) for variable in named]
         self._nested = {variable.name for variable in named if variable.lod_level > 1}
 
     def feed(self, iterable: Iterable[Sequence[Any]]) -> dict[str, LoDTensor]:

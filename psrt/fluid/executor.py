@@ -23,6 +23,8 @@ from psrt.fluid.running import (
     Batch,
     Feed,
     Fetch,
+    FetchedRates,
+    FetchedTensors,
     FetchHandler,
     FluidScope,
     LoDTensor,
@@ -109,13 +111,18 @@ class FluidExecutor:
         batch = (
             next_feed(part, replicas) if feed is None else feed_of(feed, part.graph, replicas or 1)
         )
-        names = names_of(fetch_list, part.current)
+        rates = FetchedRates(fetch_list)
+        names = names_of(rates.vars, part.current)
+        tensors_of = None if return_numpy else FetchedTensors(part.graph, names)
+        names = names if tensors_of is None else tensors_of.names
         run = self._run_of(program, scope)
         if profiled.profiler is None:
             values = run.run(batch, names, return_merged)
         else:
             values = _recorded(run, batch, names, return_merged)
-        return returned(values, as_tensors=not return_numpy)
+        scope.steps[part] += 1
+        found = returned(values) if tensors_of is None else tensors_of.of(returned(values))
+        return rates.beside(found, scope.steps[part] - 1)
 
     def train_from_dataset(
         self,
@@ -149,10 +156,15 @@ class FluidExecutor:
             )
         feeds = (feed_of(feed, part.graph) for feed in dataset.batches())
         run = self._run_of(program, scope)
+
+        def step(values: list[Any]) -> None:
+            scope.steps[part] += 1
+            report.step(values)
+
         if debug:
-            print(run_watched(run, feeds, report.names, report.step))
+            print(run_watched(run, feeds, report.names, step))
         else:
-            run.run_from(feeds, report.names, report.step)
+            run.run_from(feeds, report.names, step)
 
     def infer_from_dataset(
         self,

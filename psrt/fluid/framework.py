@@ -40,7 +40,8 @@ class FluidProgram:
     `rows_from` supplies rows of tables that are in no scope. `tensors` are names without a var of
     their own, of a dtype; `newest` is the var that a name stands for, the one assigned last.
     `serve_settings` are those of the pserver that it is. `guards` are the conditions of the
-    branches that ops are written into, `loops` the loops. `initial_arrays` are the first values of
+    branches that ops are written into, `loops` the loops, and `steps` counts the recurrences.
+    `initial_arrays` are the first values of
     parameters that begin with an array, `lod_levels` those of vars that are fed lists of lists.
     `has_open_batch` is set by a data var with any batch; `fixed_batches` are others by its size.
     `origin` is the program it was cloned from, or, of a pserver's, the transpiled one.
@@ -61,6 +62,7 @@ class FluidProgram:
         self.tensors: dict[str, str] = {}
         self.guards: list[Variable] = []
         self.loops: list[Any] = []
+        self.steps = 0
         self.initial_arrays: dict[str, Array] = {}
         self.lod_levels: dict[str, int] = {}
         self.newest: dict[str, str] = {}

@@ -11,6 +11,7 @@ from psrt.data.python import (
     compose,
     firstn,
     map_readers,
+    multiprocess_reader,
     shuffle,
     xmap_readers,
 )
@@ -40,8 +41,9 @@ _INSTEAD: dict[str, str] = {}
 
 __all__ = ["ComposeNotAligned", "DataLoader", "PyReader", "batch", "buffered", "cache", "chain"]
 __all__ += ["compose", "firstn", "is_parameter", "is_persistable", "load_inference_model"]
-__all__ += ["load_params", "load_persistables", "load_vars", "map_readers", "save_inference_model"]
+__all__ += ["load_params", "load_persistables", "load_vars", "map_readers", "multiprocess_reader"]
 __all__ += ["get_parameter_value", "get_parameter_value_by_name", "get_program_persistable_vars"]
+__all__ += ["save_inference_model"]
 __all__ += ["load", "load_program_state", "save", "set_program_state"]
 __all__ += ["save_params", "save_persistables", "save_vars", "shuffle", "xmap_readers"]
 

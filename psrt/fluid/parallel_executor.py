@@ -11,7 +11,16 @@ from psrt.fluid.compiler import CompiledProgram
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import no_cuda
 from psrt.fluid.reader import next_feed
-from psrt.fluid.running import Feed, Fetch, FluidScope, chosen, feed_of, names_of, returned
+from psrt.fluid.running import (
+    Feed,
+    Fetch,
+    FetchedTensors,
+    FluidScope,
+    chosen,
+    feed_of,
+    names_of,
+    returned,
+)
 
 
 class FluidParallelExecutor:
@@ -74,7 +83,10 @@ class FluidParallelExecutor:
         else:
             batch = feed_of(given, program.graph, compiled.replicas)
         self._has_memory = True
-        return returned(compiled.run_over(self._scope).run(batch, names), not return_numpy)
+        if return_numpy:
+            return returned(compiled.run_over(self._scope).run(batch, names))
+        tensors = FetchedTensors(compiled.program.graph, names)
+        return tensors.of(returned(compiled.run_over(self._scope).run(batch, tensors.names)))
 
     def drop_local_exe_scopes(self) -> None:
         """Release the memory of temporary vars; the next run makes it anew."""

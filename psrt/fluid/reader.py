@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from psrt.core.errors import DataError, ProgramError
-from psrt.data.python import Reader, batch, buffered
+from psrt.data.python import Reader, batch, buffered, map_readers
 from psrt.fluid.core import EOFException
 from psrt.fluid.data_feeder import DataFeeder
 from psrt.fluid.feed_queue import FeedQueue
@@ -99,6 +99,9 @@ class GeneratorLoader(DataLoaderBase):
     ) -> GeneratorLoader:
         """Take lists of examples from `reader`."""
         feeder = DataFeeder(self._vars)
+        if any(var.lod_level > 1 for var in self._vars):
+            feeds = map_readers(feeder.feed, reader)
+            return self._set(lambda: map(self._named, feeds()), places)
         return self._set(lambda: map(feeder.batch_of, reader()), places)
 
     def set_batch_generator(self, reader: Reader[Any], places: Places = None) -> GeneratorLoader:

@@ -97,6 +97,8 @@ RULES: dict[str, GradientRule] = {
     "embedding": GradientRule("table", "ids table", accumulates=True),  # rows of d added by id
     # as embedding, unpooled
     "slot_embeddings": GradientRule("table", "ids table argmax", accumulates=True),
+    # as embedding; a pass makes it, and what was the gradient of each list and row
+    "slot_rows": GradientRule("table lists rows", "ids table", accumulates=True),
     "weighted_embedding": GradientRule(  # value · d added by id, row · d
         "table values", "ids values table", accumulates=True
     ),
@@ -113,6 +115,8 @@ RULES: dict[str, GradientRule] = {
     "sequence_context": GradientRule("input", "input"),  # the parts of d, added by element
     "sequence_reshape": GradientRule("input", "input"),  # d in the shape of input
     "sequence_regroup": GradientRule("x", "x"),  # d in the shape of x
+    "sequence_nest": GradientRule("input", ""),  # d
+    "sequence_repeat": GradientRule("x", "x y"),  # d summed over the repetitions of each list
     # back through time: derivatives of the formulas in psrt.graph.ops.repeating
     "lstm": GradientRule("input weight bias h_0 c_0", "input weight bias h_0 c_0 out gates"),
     "gru": GradientRule("input weight bias h_0", "input weight bias h_0 out gates"),
@@ -165,6 +169,7 @@ RULES: dict[str, GradientRule] = {
     "batch_norm": GradientRule("input scale bias", "input scale saved_mean saved_inverse"),
     # as batch_norm, by row
     "layer_norm": GradientRule("input scale bias", "input scale mean inverse"),
+    "shuffle_rows": GradientRule("x", "order"),  # rows of d where they came from
     "dropout": GradientRule("x", "mask"),  # d scaled as what was kept
 }
 

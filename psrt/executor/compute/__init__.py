@@ -3,11 +3,11 @@
 First registry (op type to step), lengths (offsets of ragged vars), parts (pieces of large arrays)
 and updates (optimizer ops in local training); then by family: dense · elementwise · lookups ·
 pooling · padding · interactions · losses · metrics · math · norms ·
-reductions · shapes · sequence · recurrences · arrays · images · random · values · clip_and_decay.
+reductions · shapes · sequence · recurrences · repeating · images · random ·
+values · clip_and_decay.
 """
 
 from psrt.executor.compute import (
-    arrays,
     clip_and_decay,
     dense,
     elementwise,
@@ -22,6 +22,7 @@ from psrt.executor.compute import (
     random,
     recurrences,
     reductions,
+    repeating,
     sequence,
     shapes,
     values,
@@ -75,4 +76,4 @@ __all__ += [
     "sequence",
     "shapes",
 ]
-__all__ += ["RecurrentStep", "arrays", "offsets_of", "steps_of", "values"]
+__all__ += ["RecurrentStep", "offsets_of", "repeating", "steps_of", "values"]

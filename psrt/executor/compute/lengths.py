@@ -32,6 +32,22 @@ def checked(step: Step, ragged: Sequence[Cell]) -> Step:
     return run
 
 
+def check_one_each(x: Cell) -> int:
+    """Return the number of examples; raises `DataError` unless each has one element."""
+    offsets = x.offsets
+    assert offsets is not None, x.name
+    count = len(offsets) - 1
+    if offsets[-1] != count or not bool((offsets[1:] - offsets[:-1] == 1).all()):
+        sizes = np.diff(offsets)
+        wrong = int(np.flatnonzero(sizes != 1)[0])
+        raise DataError(
+            f"Example {wrong} of {x.name} has {sizes[wrong]} elements; an op that reads it "
+            "beside values of whole examples needs one of each example.",
+            hint="Pool the elements first: sequence_pool.",
+        )
+    return count
+
+
 def _source(cell: Cell) -> Cell:
     """The cell that owns the offsets of a cell."""
     while cell.follows is not None:

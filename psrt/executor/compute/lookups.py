@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from psrt.core.types import Array
+from psrt.core.types import I64, Array
+from psrt.executor.compute.lengths import check_one_each
 from psrt.executor.compute.pooling import Segments, Slots
 from psrt.executor.compute.registry import Bound, Step, computes, flat_groups, flat_rows
 from psrt.executor.memory import Cell
@@ -112,6 +113,63 @@ def slot_embeddings_grad(op: Bound) -> Step:
         table.zero_padding_(sums)
 
     return run
+
+
+class _OneEach:
+    """Offsets of slots of one id an example, made again only for batches of another size."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._offsets: I64 = np.zeros((slots, 1), np.int64)
+
+    def of(self, examples: int) -> I64:
+        """(slots, examples + 1), read-only."""
+        if self._offsets.shape[1] != examples + 1:
+            self._offsets = np.tile(np.arange(examples + 1, dtype=np.int64), (self._slots, 1))
+        return self._offsets
+
+
+@computes("slot_rows")
+def slot_rows(op: Bound) -> Step:
+    slots, table, out = Slots(op, "ids"), op.rows("table"), op.one("out")
+    ids, lists, rows_ = op.all("ids"), op.all("lists"), op.all("rows")
+    pool_rows, one_each = op.kernel(pooling.pool_rows), _OneEach(slots.count)
+
+    def run() -> None:
+        values, width = table.values, table.values.shape[1]
+        for list_, slot in zip(lists, ids, strict=True):
+            list_.offsets = slot.offsets
+            examples = check_one_each(list_)
+        result = out.reserve((examples, slots.count * width))
+        offsets, pooled = one_each.of(examples), result.reshape(-1, width)
+        pool_rows(values, slots.index(table), offsets, pooling.SUM, pooled)
+        _alias_parts(result, width, lists, rows_)
+
+    return run
+
+
+@computes("slot_rows_grad")
+def slot_rows_grad(op: Bound) -> Step:
+    slots, table, grad = Slots(op, "ids"), op.rows("table"), op.one("out@GRAD")
+    lists, rows_ = op.all("lists@GRAD"), op.all("rows@GRAD")
+    accumulator, add_slots_ = _accumulator(op), op.kernel(pooling.add_slots_)
+    order = np.array(op.attrs["order"], np.int64)
+
+    def run() -> None:
+        sums, width = accumulator(), table.values.shape[1]
+        d, stride = flat_rows(grad.value)
+        add_slots_(sums, slots.gradient_rows(table), order, d, stride)
+        table.zero_padding_(sums)
+        _alias_parts(grad.value, width, lists, rows_)
+
+    return run
+
+
+def _alias_parts(joined: Array, width: int, *parts: list[Cell]) -> None:
+    """Set each of `parts`, the cells of all slots, to the columns of its slot."""
+    for cells in parts:
+        for number, cell in enumerate(cells):
+            cell.alias(joined[:, number * width : (number + 1) * width])
 
 
 @computes("weighted_embedding")

@@ -7,6 +7,7 @@ import numpy as np
 
 from psrt.core.errors import DataError
 from psrt.core.types import I64, Array
+from psrt.executor.compute.lengths import check_one_each
 from psrt.executor.compute.registry import Bound, Step, computes
 from psrt.executor.compute.sequence import (
     check_slices,
@@ -177,16 +178,7 @@ def sequence_rows(op: Bound) -> Step:
     x, out = op.one("x"), op.one("out")
 
     def run() -> None:
-        offsets = offsets_of(x)
-        count = len(offsets) - 1
-        if len(x.value) != count or not bool((offsets[1:] - offsets[:-1] == 1).all()):
-            sizes = np.diff(offsets)
-            wrong = int(np.flatnonzero(sizes != 1)[0])
-            raise DataError(
-                f"Example {wrong} of {x.name} has {sizes[wrong]} elements; an op that reads it "
-                "beside values of whole examples needs one of each example.",
-                hint="Pool the elements first: sequence_pool.",
-            )
+        check_one_each(x)
         out.alias(x.value if x.value.ndim > 1 else x.value.reshape(-1, 1))
 
     return run

@@ -62,6 +62,32 @@ def _scale(op: Bound) -> float:
     return 1.0 if op.attrs["is_test"] or kept == 0.0 else 1.0 / kept
 
 
+@computes("shuffle_rows")
+def shuffle_rows(op: Bound) -> Step:
+    x, out, order, context = op.one("x"), op.one("out"), op.one("order"), op.context
+    seed, is_fixed = op.attrs["seed"] & _SEEDS, op.attrs["fix_seed"]
+
+    def run() -> None:
+        rows = x.value.reshape(-1, x.value.shape[-1])
+        key = (seed, 0 if is_fixed else context.step, context.first_example)
+        order.reserve((len(rows),))[...] = np.random.default_rng(key).permutation(len(rows))
+        np.take(rows, order.value, axis=0, out=out.reserve(x.value.shape).reshape(rows.shape))
+
+    return run
+
+
+@computes("shuffle_rows_grad")
+def shuffle_rows_grad(op: Bound) -> Step:
+    order, grad, x_grad = op.one("order"), op.one("out@GRAD"), op.one("x@GRAD")
+
+    def run() -> None:
+        width = grad.value.shape[-1]
+        result = x_grad.reserve(grad.value.shape).reshape(-1, width)
+        result[order.value] = grad.value.reshape(-1, width)
+
+    return run
+
+
 @computes("uniform_random")
 def uniform_random(op: Bound) -> Step:
     return _drawn(op, Uniform(op.attrs["a"], op.attrs["b"]))

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from psrt.core.errors import ProgramError
+from psrt.core.errors import DataError, ProgramError
 from psrt.core.types import I64, Array
 from psrt.executor.compute.pooling import InOrder, width_of
 from psrt.executor.compute.registry import Bound, Step, computes
 from psrt.executor.memory import Cell
 from psrt.kernels.ops import pooling, sequence
+from psrt.kernels.tables import rows
 
 
 def offsets_of(x: Cell) -> I64:
@@ -188,6 +189,87 @@ def sequence_slice_grad(op: Bound) -> Step:
         result[positions] = grad.value
 
     return run
+
+
+# --- lists of lists -------------------------------------------------------------------------------
+
+
+@computes("sequence_nest")
+def sequence_nest(op: Bound) -> Step:
+    x, lengths, out = op.one("input"), op.one("lengths"), op.one("out")
+
+    def run() -> None:
+        offsets = offsets_from(lengths.value.reshape(-1))
+        given, sizes = offsets[-1:], np.array([len(x.value)])
+        if x.offsets is not None and lengths.offsets is not None:
+            given, sizes = np.diff(offsets[lengths.offsets]), np.diff(x.offsets)
+        if not np.array_equal(sizes, given):
+            raise DataError(
+                f"The lengths {lengths.name} of the lists of {x.name} do not add up: to "
+                f"{given[:8].tolist()}, of {sizes[:8].tolist()} rows."
+            )
+        out.offsets = offsets
+        out.alias(x.value)
+
+    return run
+
+
+@computes("sequence_lengths")
+def sequence_lengths(op: Bound) -> Step:
+    x, out = op.one("x"), op.one("out")
+
+    def run() -> None:
+        offsets = offsets_of(x)
+        np.subtract(offsets[1:], offsets[:-1], out=out.reserve((len(offsets) - 1,)))
+
+    return run
+
+
+@computes("sequence_nest_grad")
+def sequence_nest_grad(op: Bound) -> Step:
+    grad, x_grad = op.one("out@GRAD"), op.one("input@GRAD")
+    return lambda: x_grad.alias(grad.value)
+
+
+@computes("sequence_repeat")
+def sequence_repeat(op: Bound) -> Step:
+    x, y, out, memory = op.one("x"), op.one("y"), op.one("out"), new_positions()
+
+    def run() -> None:
+        out.offsets, places = _repeated(x, y, memory)
+        take(x.value, places, out.reserve((len(places), *x.value.shape[1:])))
+
+    return run
+
+
+@computes("sequence_repeat_grad")
+def sequence_repeat_grad(op: Bound) -> Step:
+    x, y, grad, x_grad = op.one("x"), op.one("y"), op.one("out@GRAD"), op.one("x@GRAD")
+    memory, width, add_rows = new_positions(), width_of(op, "x"), op.kernel(rows.scatter_add_)
+
+    def run() -> None:
+        _, places = _repeated(x, y, memory)
+        result = x_grad.reserve(x.value.shape)
+        result.fill(0)
+        d = np.ascontiguousarray(grad.value).reshape(-1, width)
+        add_rows(result.reshape(-1, width), places.astype(np.int32), d)
+
+    return run
+
+
+def _repeated(x: Cell, y: Cell, memory: Cell) -> tuple[I64, I64]:
+    """Offsets of the lists of x, each as often as its list of y has elements, and the places that
+    their elements come from."""
+    offsets, times = offsets_of(x), np.diff(offsets_of(y))
+    if len(times) != len(offsets) - 1:
+        raise DataError(
+            f"{x.name} has {len(offsets) - 1} lists, and {y.name}, by which they are repeated, "
+            f"{len(times)}."
+        )
+    made = offsets_from(np.repeat(np.diff(offsets), times))
+    places = memory.reserve((int(made[-1]),))
+    sequence.run_places(made, np.repeat(offsets[:-1], times), places)
+    return made, places
 
 
 def check_slices(first: I64, count: I64, sizes: I64) -> None:

@@ -190,6 +190,12 @@ def gather_nd_grad(op: Bound) -> Step:
     return run
 
 
+@computes("is_empty")
+def is_empty(op: Bound) -> Step:
+    x, out = op.one("x"), op.one("out")
+    return lambda: out.reserve((1,)).fill(x.value.size == 0)
+
+
 @computes("shape_of")
 def shape_of(op: Bound) -> Step:
     x, out = op.one("input"), op.one("out")

@@ -61,6 +61,12 @@ class BatchShare:
         return slice(self.start * each, self.stop * each)
 
     def _elements(self, fed: Ragged) -> tuple[int, int]:
+        if fed.batch_size != self.examples:
+            raise DataError(
+                f"Ids of {fed.batch_size} lists were made of those of {self.examples} examples; "
+                "replicas share lists of examples alone.",
+                hint="Look ids of lists of lists up as they are fed.",
+            )
         return int(fed.offsets[self.start]), int(fed.offsets[self.stop])
 
 

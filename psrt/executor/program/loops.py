@@ -11,10 +11,13 @@ from typing import TypeAlias
 
 import numpy as np
 
+from psrt.core.errors import ProgramError
+from psrt.core.tensors import Ragged
 from psrt.core.types import Array
 from psrt.executor.compute import Bound, Step, computes
 from psrt.executor.memory import Cell
 from psrt.executor.program.compiled import Compiled, body_of
+from psrt.executor.program.fetches import copy_of
 from psrt.graph.backward import append_gradients, vars_that_need_gradients
 from psrt.graph.builder import Builder
 from psrt.graph.layers import elementwise_mul, reduce_sum, sums
@@ -23,9 +26,9 @@ from psrt.graph.program import Program, Var
 _TURNS = 1 << 20
 """More than the turns of a loop: a turn of a step draws random numbers of its own."""
 
-Carried: TypeAlias = list[Array]
+Carried: TypeAlias = list[Array | Ragged]
 Flow: TypeAlias = list[Array | None]
-"""Gradients of the carried vars; None for those that are no floats."""
+"""Gradients of the carried vars; None for those that are no floats, and for lists."""
 
 
 class _Turn:
@@ -40,7 +43,7 @@ class _Turn:
         self.following = attrs["following"]
         count = attrs["carried"]
         self.carried, self.captured = attrs["reads"][:count], attrs["reads"][count:]
-        self.are_floats = [body.vars[name].type.is_float for name in self.carried]
+        self.are_floats = [_is_trained(body.vars[name]) for name in self.carried]
         self.cotangents: dict[int, str] = {}
         self.gradients = self._differentiated(body, wanted) if wanted else {}
         self.compiled = Compiled(body, op.dtype)
@@ -49,19 +52,18 @@ class _Turn:
         """Set what all turns read; returns the first values of what they carry."""
         count = len(self.carried)
         for name, cell in zip(self.captured, cells[count:], strict=True):
-            self.compiled.cells[name].value = cell.value
-            self.compiled.cells[name].offsets = cell.offsets
+            self._set(name, _value_of(cell))
         self.compiled.context.first_example = self.op.context.first_example
-        return [cell.value for cell in cells[:count]]
+        return [_value_of(cell) for cell in cells[:count]]
 
     def turns(self, values: Carried) -> Iterator[Carried]:
         """Yield the carried values before each turn, and those after the last one."""
         number = 0
         yield values
-        while values[0].item():
+        while _values(values[0]).item():
             self._load(number, values)
             self.compiled.run("forward")
-            values = [np.array(self.compiled.cells[name].value) for name in self.following]
+            values = [copy_of(self.compiled.cells[name]) for name in self.following]
             number += 1
             yield values
 
@@ -79,17 +81,22 @@ class _Turn:
     def _load(self, number: int, values: Carried) -> None:
         self.compiled.context.step = self.op.context.step * _TURNS + number
         for name, value in zip(self.carried, values, strict=True):
-            self.compiled.cells[name].value = value
+            self._set(name, value)
+
+    def _set(self, name: str, value: Array | Ragged) -> None:
+        cell = self.compiled.cells[name]
+        cell.value = _values(value)
+        cell.offsets = value.offsets if isinstance(value, Ragged) else None
 
     def _differentiated(self, body: Program, wanted: Sequence[str]) -> dict[str, str]:
         """Append the gradients of the sum of all that is carried on, each times its cotangent."""
-        floats = [name for name in self.carried if body.vars[name].type.is_float]
+        floats = [name for name in self.carried if _is_trained(body.vars[name])]
         wanted = [*dict.fromkeys((*wanted, *floats))]
         needed = vars_that_need_gradients(body, wanted)
         parts: list[Var] = []
         with Builder(body).written_into():
             for position, name in enumerate(self.following):
-                if name in needed:
+                if name in needed and not body.vars[name].ragged:
                     var = body.vars[name]
                     cotangent = Var(f"@COTANGENT_{position}", var.shape, var.dtype, "data")
                     body.vars[cotangent.name] = cotangent
@@ -108,7 +115,9 @@ def while_loop(op: Bound) -> Step:
     def run() -> None:
         *_, last = turn.turns(turn.enter(cells))
         for out, value in zip(outs, last, strict=True):
-            np.copyto(out.reserve(value.shape), value)
+            values = _values(value)
+            np.copyto(out.reserve(values.shape), values)
+            out.offsets = value.offsets if isinstance(value, Ragged) else None
 
     return run
 
@@ -118,13 +127,20 @@ def while_loop_grad(op: Bound) -> Step:
     cells, grads, targets = op.all("x"), op.many("out@GRAD"), op.many("x@GRAD")
     names = op.attrs["reads"]
     wanted = [name for name, target in zip(names, targets, strict=True) if target is not None]
+    for name, grad in zip(names, grads, strict=False):
+        if grad is not None and op.vars[op.op.inputs["x"][names.index(name)]].ragged:
+            raise ProgramError(
+                f"A loop that carries the lists {name} was to be trained through; no gradient goes "
+                "through lists that differ from turn to turn.",
+                hint="Let the loop carry plain rows, or train with DynamicRNN.",
+            )
     turn, forward = _Turn(op, wanted), _Turn(op)
 
     def run() -> None:
         turn.enter(cells)
         *before, after = forward.turns(forward.enter(cells))
         flow: Flow = [
-            None if not is_float else np.zeros_like(value) if grad is None else grad.value
+            None if not is_float else np.zeros_like(_values(value)) if grad is None else grad.value
             for is_float, value, grad in zip(turn.are_floats, after, grads, strict=True)
         ]
         sums = {name: np.zeros_like(cell.value) for name, cell in zip(names, cells, strict=True)}
@@ -134,7 +150,7 @@ def while_loop_grad(op: Bound) -> Step:
                 if name in made:
                     sums[name] += made[name].reshape(sums[name].shape)
             flow = [
-                None if d is None else _copied(made.get(name), value)
+                None if d is None else _copied(made.get(name), _values(value))
                 for d, name, value in zip(flow, turn.carried, before[number], strict=True)
             ]
         found = [*flow, *(sums[name] for name in turn.captured)]
@@ -143,6 +159,20 @@ def while_loop_grad(op: Bound) -> Step:
                 np.copyto(target.reserve(values.shape), values)
 
     return run
+
+
+def _is_trained(var: Var) -> bool:
+    """True for what gradients go through: plain floats."""
+    return var.type.is_float and not var.ragged
+
+
+def _value_of(cell: Cell) -> Array | Ragged:
+    return cell.value if cell.offsets is None else Ragged(cell.value, cell.offsets)
+
+
+def _values(value: Array | Ragged) -> Array:
+    """The rows of a value, in lists or not."""
+    return value.values if isinstance(value, Ragged) else value
 
 
 def _copied(gradient: Array | None, value: Array) -> Array:

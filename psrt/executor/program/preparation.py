@@ -43,6 +43,7 @@ def prepare(
         (build.fuse_elewise_add_act_ops, passes.fuse_activations),
         (build.fuse_loss_gradient, passes.fuse_losses),
         (build.fuse_embedding_pool_concat, passes.fuse_embeddings),
+        (build.fuse_slot_rows, passes.fuse_slot_rows),
         (build.fuse_all_optimizer_ops, passes.fuse_updates),
         (are_short_of_work, passes.split_products),
     ):

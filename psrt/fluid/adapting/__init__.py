@@ -3,6 +3,8 @@
 layer_table     table of Fluid 1.8's layers that psrt has, with Fluid's arguments
 declared        declarations of parameters
 targets         vars that a layer is given to write, and lists beside whole examples
+nested          lists of lists
+loop_lookups    rows of tables in the block of a loop
 sizes           sizes that a program takes from another var
 steps_first     vars whose first dimension is a step
 constants       constants and random numbers
@@ -13,6 +15,7 @@ branches        `cond`, `Switch` and their like: all are computed, one is taken
 loops           `DynamicRNN` and `StaticRNN`
 whiles          `While` and `while_loop`
 arrays          arrays of tensors
+beams           beam search
 tagging         chains of tags
 composed        layers made of others
 readers         `py_reader` and what goes with it
@@ -21,11 +24,13 @@ learning_rates  schedules of the learning rate by Fluid's names
 
 from psrt.fluid.adapting import (
     arrays,
+    beams,
     branches,
     composed,
     constants,
     learning_rates,
     loops,
+    nested,
     readers,
     tagging,
     tensors,
@@ -51,12 +56,14 @@ __all__ = [
 ]
 __all__ += ["input_data", "one_hot_behind"]
 __all__ += [
+    "beams",
     "branches",
     "composed",
     "constants",
     "learning_rates",
     "lookup",
     "loops",
+    "nested",
     "parameter_in",
     "readers",
     "signature_like",

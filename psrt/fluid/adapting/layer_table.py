@@ -47,6 +47,7 @@ gather_nd(input, index)
 hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, path_table=None,
     path_code=None, is_custom: any=False, is_sparse=False)
 huber_loss(input, label, delta)
+is_empty(x, cond: target=None)
 l2_normalize(x, axis, epsilon=1e-12)
 layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-5, param_attr=None,
     bias_attr=None, act=None)
@@ -77,10 +78,7 @@ sequence_concat(input)
 sequence_conv(input, num_filters, filter_size=3, filter_stride: fixed=1, padding: fixed=True,
     padding_start=None, bias_attr=None, param_attr=None, act=None)
 sequence_enumerate(input, win_size, pad_value=0)
-sequence_expand(x, y, ref_level: any=-1)
 sequence_expand_as(x, y)
-sequence_first_step(input)
-sequence_last_step(input)
 sequence_mask(x, maxlen=None, dtype="int64")
 sequence_reshape(input, new_dim)
 sequence_reverse(x)

@@ -62,9 +62,14 @@ class _UserLoop:
 
     @contextmanager
     def _step(self) -> Iterator[None]:
+        program = default_main_program()
         self._loop = self._call(psrt_layers.Recurrence)
         self._call(self._loop.begin)
-        yield
+        program.steps += 1
+        try:
+            yield
+        finally:
+            program.steps -= 1
         self._call(self._loop.end)
         self._outputs = self._call(self._loop.outputs)
 

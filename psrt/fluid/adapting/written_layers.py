@@ -13,6 +13,8 @@ from typing import Any
 from psrt.core.errors import ProgramError
 from psrt.core.specs import TableOptions
 from psrt.fluid.adapting.declared import declared
+from psrt.fluid.adapting.loop_lookups import lookup_in_loop
+from psrt.fluid.adapting.nested import declare_nested, fed_lists
 from psrt.fluid.adapting.targets import as_rows, in_rows
 from psrt.fluid.entry_attr import admission_of
 from psrt.fluid.framework import default_main_program, program_guard
@@ -37,8 +39,8 @@ def data(
 
     A fixed size of the batch is not checked; beside a var whose batch is open, a shape of several
     sizes, none of them open, is that of one array for the whole batch. `lod_level` 1 takes any
-    number of elements per example; with 2 the innermost lists are the examples that a program
-    computes with. More levels raise `ProgramError`. A var that exists with this type is returned.
+    number of elements per example, 2 any number of lists of such. More levels raise `ProgramError`.
+    A var that exists with this type is returned.
     """
     sizes = [ROWS if size is None else int(size) for size in shape]
     program, dtype = default_main_program(), dtype_name(dtype)
@@ -56,14 +58,13 @@ def data(
             f"layers.data {name} was given lod_level {lod_level}; psrt has lists of lists, 2.",
             hint="Feed each list as a slot of its own.",
         )
-    if lod_level > 1:
-        program.lod_levels[name] = lod_level
     if program.global_block().has_var(name):
         with psrt_program():
             again = psrt_layers.data(name, sizes, dtype, bool(lod_level), whole)
         if program.graph.vars.get(name) == again:
             return program.variable(name)
-    return _called(psrt_layers.data, name, sizes, dtype, bool(lod_level), whole)
+    fed = _called(psrt_layers.data, name, sizes, dtype, bool(lod_level), whole)
+    return declare_nested(fed) if lod_level > 1 else fed
 
 
 def input_data(
@@ -113,18 +114,24 @@ def lookup(
 ) -> Variable:
     """Look up the row of each id (`fluid.embedding`): (rows, k) → (rows, k, width).
 
-    A negative padding_idx counts from the end.
+    A negative padding_idx counts from the end. In the block of a loop the whole table is read, a
+    dense parameter.
     """
+    program = default_main_program()
+    if program.loops or program.steps:
+        attr = _attr("embedding", param_attr)
+        return lookup_in_loop(input, size, padding_idx, attr, is_distributed)
     if is_distributed and padding_idx is not None and padding_idx < 0:
         padding_idx += size[0]  # to psrt it is an id of its own in such a table
+    ids, lengths = fed_lists(input)
     found = _called(
-        *(psrt_layers.embedding, input, size, is_sparse, is_distributed, padding_idx),
+        *(psrt_layers.embedding, ids, size, is_sparse, is_distributed, padding_idx),
         declared(_admitting(_attr("embedding", param_attr), entry), Xavier()),
         dtype_name(dtype),
         layer_name=name or "",
     )
     found.has_column = input.var.ragged and input.var.shape == (ROWS,)
-    return found
+    return found if lengths is None else _called(psrt_layers.sequence_nest, found, lengths)
 
 
 def _admitting(attr: ParamAttr, entry: Any) -> ParamAttr:
@@ -192,18 +199,6 @@ def _counts(area: Variable) -> list[Variable]:
     return [program.variable(layer.inputs[slot][0]) for slot in ("positives", "negatives")]
 
 
-def sequence_pool(
-    input: Variable, pool_type: str, is_test: bool = False, pad_value: float = 0.0
-) -> Variable:
-    """Pool each example to one row, 0 for an empty one: ragged (n, width) → (rows, width).
-
-    `pool_type` is sum, average, sqrt, max, first or last.
-    """
-    if pad_value:
-        raise ProgramError(f"layers.sequence_pool was given pad_value {pad_value}; psrt has 0.")
-    return _called(psrt_layers.sequence_pool, input, pool_type.lower())
-
-
 def sequence_pad(
     x: Variable, pad_value: float | Variable, maxlen: int | None = None, name: str | None = None
 ) -> tuple[Variable, Variable]:
@@ -253,6 +248,6 @@ def _constant_of(variable: Variable) -> float:
     return float(made[-1].attrs["value"])
 
 
-__all__ = ["auc", "create_parameter", "data", "embedding", "sequence_pad", "sequence_pool"]
+__all__ = ["auc", "create_parameter", "data", "embedding", "sequence_pad"]
 __all__ += ["square_error_cost"]
 __all__ += ["sum"]

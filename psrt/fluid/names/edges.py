@@ -24,9 +24,8 @@ EDGES = {
         conv3d_transpose pool3d adaptive_pool3d crop_tensor random_crop im2sequence mean_iou
     """,
     "ops of a transpiled program": "Send Recv listen_and_serv ListenAndServ program_utils",
-    "beam search, and sorting by length": """
-        tensor_array_to_tensor beam_search
-        beam_search_decode lod_rank_table max_sequence_len reorder_lod_tensor_by_rank
+    "sorting by length": """
+        tensor_array_to_tensor lod_rank_table max_sequence_len reorder_lod_tensor_by_rank
         BasicDecoder BeamSearchDecoder dynamic_decode ParallelDo
     """,
     "speech, and chunks of tags": """

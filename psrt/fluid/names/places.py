@@ -44,14 +44,18 @@ class FluidPlace:
 Place = FluidPlace  # its name in PaddlePaddle
 
 
-def CUDAPlace(id: int = 0) -> NoReturn:
-    """Raise `ConfigError`: psrt computes on CPUs."""
-    raise no_cuda(f"fluid.CUDAPlace({id})")
+class CUDAPlace:
+    """A GPU: no object is one, and making one raises `ConfigError`."""
+
+    def __init__(self, id: int = 0) -> None:
+        raise no_cuda(f"fluid.CUDAPlace({id})")
 
 
-def CUDAPinnedPlace() -> NoReturn:
-    """Raise `ConfigError`: psrt computes on CPUs."""
-    raise no_cuda("fluid.CUDAPinnedPlace()")
+class CUDAPinnedPlace:
+    """Memory beside a GPU: no object is one, and making one raises `ConfigError`."""
+
+    def __init__(self) -> None:
+        raise no_cuda("fluid.CUDAPinnedPlace()")
 
 
 def cpu_places(device_count: int | None = None) -> list[CPUPlace]:

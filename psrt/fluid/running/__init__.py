@@ -3,6 +3,7 @@
 scope         scopes by Fluid's names: arrays by var name, and the runs over them
 lod_tensor    arrays with the lengths of their sequences
 values        feeds and fetched values in the forms of Fluid
+fetched       fetches beyond vars of one level
 whole_tables  distributed tables of a program without pservers
 blas_threads  the number of BLAS threads of a program
 runs          runs of a program over a scope, by psrt's executors
@@ -24,6 +25,7 @@ predictors    predictors by the names of Fluid's inference library
 from psrt.fluid.running import profiled
 from psrt.fluid.running.blas_threads import bound_blas
 from psrt.fluid.running.connection import connected, disconnect
+from psrt.fluid.running.fetched import FetchedRates, FetchedTensors
 from psrt.fluid.running.lod_tensor import (
     LoDTensor,
     LoDTensorArray,
@@ -92,6 +94,5 @@ __all__ += ["chosen", "connected", "create_lod_tensor", "disconnect", "feed_of",
 __all__ += ["initialise", "is_parameter", "is_persistable", "load_inference_model", "load_params"]
 __all__ += ["load_persistables", "load_vars", "names_of", "returned", "run_watched"]
 __all__ += ["save_inference_model", "save_params", "save_persistables", "save_vars", "scope_guard"]
-__all__ += ["keep_fed"]
-__all__ += ["ScopeVar", "sequential"]
+__all__ += ["FetchedRates", "FetchedTensors", "ScopeVar", "keep_fed", "sequential"]
 __all__ += ["get_parameter_value", "get_parameter_value_by_name", "get_program_persistable_vars"]

@@ -15,7 +15,9 @@ import numpy as np
 from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
+from psrt.data.slots import ends_of
 from psrt.fluid.names import CPUPlace, VarType, dtype_number
+from psrt.graph.derived import lengths_name
 
 Lengths: TypeAlias = Sequence[Sequence[int]]
 
@@ -154,6 +156,21 @@ def _add_up(lengths: list[list[int]], elements: int | None) -> bool:
     return all(sum(level) == count for level, count in zip(lengths, counts, strict=False))
 
 
+def nested_feed(name: str, given: Any, inner: Array | Ragged) -> dict[str, Array | Ragged]:
+    """Return the feed of a var of lists of lists: elements by outer list, and inner lengths.
+
+    `inner` has the innermost lists of `given`; without outer ones each is a list of one.
+    """
+    assert isinstance(inner, Ragged), name
+    lengths = np.diff(inner.offsets)
+    levels = given.recursive_sequence_lengths() if isinstance(given, LoDTensor) else []
+    outer = ends_of(np.array(levels[-2] if len(levels) > 1 else [1] * len(lengths), np.int64))
+    return {
+        name: Ragged(inner.values, inner.offsets[outer]),
+        lengths_name(name): Ragged(lengths, outer),
+    }
+
+
 def from_dlpack(dltensor: Any) -> LoDTensor:
     """Return a tensor over the memory of a DLPack capsule, which is used once."""
     return LoDTensor(np.from_dlpack(_Exported(dltensor)))
@@ -215,4 +232,4 @@ def create_random_int_lodtensor(
 
 
 __all__ = ["LengthsError", "LoDTensor", "LoDTensorArray", "create_lod_tensor"]
-__all__ += ["create_random_int_lodtensor", "from_dlpack"]
+__all__ += ["create_random_int_lodtensor", "from_dlpack", "nested_feed"]

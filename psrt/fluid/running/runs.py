@@ -161,6 +161,7 @@ def initialise(startup: FluidProgram, scope: FluidScope) -> None:
             if not on_pservers and is_holdable(parameter):
                 scope[name] = _first_values(program, parameter)
         scope.reset_state(program.graph)
+        scope.steps.pop(program, None)
         _forget(scope, program.graph)
 
 
@@ -214,10 +215,13 @@ def _check_started(program: FluidProgram, scope: FluidScope) -> None:
 
 
 def default_build(program: FluidProgram) -> BuildStrategy:
-    """Return the strategy of a run that is given none: `memory_optimize` shares memory."""
+    """Return the strategy of a run that is given none: every var can be fetched, unless
+    `memory_optimize` was called."""
     if program.memory is None:
-        return BuildStrategy()
-    return BuildStrategy(memory_optimize=True, skip_grads=program.memory.skip_grads)
+        return BuildStrategy(fuse_slot_rows=True)
+    return BuildStrategy(
+        memory_optimize=True, skip_grads=program.memory.skip_grads, fuse_slot_rows=True
+    )
 
 
 def _rewrites(build: BuildStrategy) -> bool:

@@ -23,6 +23,7 @@ from psrt.fluid.running.scope import global_scope
 from psrt.fluid.running.values import Fetch, names_of
 from psrt.fluid.running.whole_programs import is_whole, load_whole, save_whole
 from psrt.fluid.running.whole_tables import whole_graph
+from psrt.graph.derived import is_lengths_name, lengths_name
 from psrt.trainer.models import MANIFEST, RowPages, inference
 
 MODEL_FILE = "__model__"
@@ -55,6 +56,7 @@ def save_inference_model(
     """
     program = program_of(main_program)
     feeds, fetches = names_of(feeded_var_names), names_of(target_vars, program.current)
+    feeds += [lengths for name in feeds if (lengths := lengths_name(name)) in program.graph.vars]
     tables, directory = _tables(program), Path(dirname)
     if not fetches:
         file = directory / (model_filename or MODEL_FILE)
@@ -133,7 +135,8 @@ def load_inference_model(
         if not parameter.sparse:
             scope[name] = predictor.parameter(name)
     scope.reset_state(predictor.program)
-    return program, predictor.feeds, [program.variable(name) for name in predictor.fetches]
+    feeds = [name for name in predictor.feeds if not is_lengths_name(name)]
+    return program, feeds, [program.variable(name) for name in predictor.fetches]
 
 
 def _in_memory(program: object, parameters: object) -> tuple[ReadProgram, dict[str, Array]]:

@@ -7,6 +7,7 @@ In Fluid the scope holds optimizer state. Here executors hold it, so the scope k
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -22,13 +23,17 @@ from psrt.graph.program import Program
 
 
 class FluidScope(Arrays):
-    """Fluid's `Scope`; `runs` holds, by program or compiled program, its run over this scope."""
+    """Fluid's `Scope`; `runs` holds, by program or compiled program, its run over this scope.
+
+    `steps` are those that each program has run.
+    """
 
     def __init__(self, parent: FluidScope | None = None) -> None:
         super().__init__()
         self.runs: dict[Any, Any] = {}
         self._parent = parent
         self._vars: dict[str, ScopeVar] = {}
+        self.steps: Counter[Any] = Counter()
 
     def find_var(self, name: str) -> ScopeVar | None:
         """Return the var of this name, here or in the scopes above, or None."""

@@ -15,7 +15,8 @@ from psrt.core.types import Array
 from psrt.data.slots import batch_rows
 from psrt.executor.program import has_rows
 from psrt.fluid.names import Variable, shown_shape
-from psrt.fluid.running.lod_tensor import LoDTensor
+from psrt.fluid.running.lod_tensor import LoDTensor, nested_feed
+from psrt.graph.derived import is_lengths_name, lengths_name
 from psrt.graph.ops import ROWS
 from psrt.graph.program import Program, Var
 
@@ -82,13 +83,9 @@ def names_of(
     return [current(fetch if isinstance(fetch, str) else fetch.name) for fetch in listed]
 
 
-def returned(values: Iterable[Any], as_tensors: bool = False) -> list[Any]:
-    """Return fetched values in Fluid's shapes: scalars have one element, in lists, too.
-
-    `as_tensors` makes each a `LoDTensor`.
-    """
-    made = [_returned(value) for value in values]
-    return [LoDTensor.of(value) for value in made] if as_tensors else made
+def returned(values: Iterable[Any]) -> list[Any]:
+    """Return fetched values in Fluid's shapes: scalars have one element, in lists, too."""
+    return [_returned(value) for value in values]
 
 
 def tensors_of(batch: Batch) -> dict[str, LoDTensor]:
@@ -105,6 +102,8 @@ def _fitting(given: Feed, program: Program, replicas: int) -> Batch:
         else:
             fed[name] = _fed(value, var)
             _check(fed[name], var, replicas)
+            if lengths_name(name) in program.vars.keys() - given.keys():
+                fed |= nested_feed(name, value, fed[name])
     return fed | _unread(program, fed)
 
 
@@ -130,12 +129,21 @@ def _check(fed: Array | Ragged, var: Var, replicas: int) -> None:
 def _unread(program: Program, fed: Batch) -> Batch:
     """Zeros for the data vars that were not fed and that no op reads."""
     missing = [var for var in program.data_vars() if var.name not in fed]
-    read = {name for op in program.ops for name in op.reads()} if missing else set()
+    read = _read(program) if missing else set()
     whole = _whole(program) if missing else set()
     examples = {name: value for name, value in fed.items() if name not in whole}
     rows = batch_rows(examples) if examples else 0
     shapes = {var: (rows, *var.shape[1:]) for var in missing if var.name not in read | whole}
-    return {var.name: _fed(np.zeros(shape, var.dtype), var) for var, shape in shapes.items()}
+    # a list of one element each, as its length is
+    fill = {var: np.ones if is_lengths_name(var.name) else np.zeros for var in shapes}
+    return {var.name: _fed(fill[var](shape, var.dtype), var) for var, shape in shapes.items()}
+
+
+def _read(program: Program) -> set[str]:
+    """Vars that ops read; the inner lists of a data var are made of it, used or not."""
+    used = {name for op in program.ops if op.type != "sequence_nest" for name in op.reads()}
+    nests = [op for op in program.ops if op.type == "sequence_nest"]
+    return used | {name for op in nests if not used.isdisjoint(op.writes()) for name in op.reads()}
 
 
 def _fed(value: Any, var: Var) -> Array | Ragged:

@@ -95,7 +95,7 @@ from psrt.graph.layers.metrics import (
 )
 from psrt.graph.layers.norms import batch_norm, layer_norm
 from psrt.graph.layers.operators import OPERATORS
-from psrt.graph.layers.random import dropout, gaussian_random, uniform_random
+from psrt.graph.layers.random import dropout, gaussian_random, shuffle_rows, uniform_random
 from psrt.graph.layers.ranking import bpr_loss, in_batch_softmax_loss, margin_rank_loss, rank_loss
 from psrt.graph.layers.reductions import (
     argmax,
@@ -116,9 +116,15 @@ from psrt.graph.layers.repeating import (
     array_length,
     array_read,
     array_write,
+    beam_search,
+    beam_search_decode,
     create_array,
+    create_lists,
     dynamic_gru,
     dynamic_lstm,
+    list_count,
+    list_read,
+    list_write,
     undefined,
     while_loop,
 )
@@ -136,10 +142,13 @@ from psrt.graph.layers.sequence import (
     sequence_expand_as,
     sequence_first_step,
     sequence_last_step,
+    sequence_lengths,
     sequence_mask,
+    sequence_nest,
     sequence_pad,
     sequence_pool,
     sequence_regroup,
+    sequence_repeat,
     sequence_reshape,
     sequence_reverse,
     sequence_rows,
@@ -171,6 +180,7 @@ from psrt.graph.layers.values import (
     fill_constant_batch_size_like,
     gather,
     gather_nd,
+    is_empty,
     one_hot,
     ones_like,
     set_state,
@@ -211,10 +221,12 @@ __all__ += ["create_state", "dynamic_gru", "dynamic_lstm", "set_state", "shape",
 __all__ += ["equal", "greater_equal", "greater_than", "less_equal", "less_than", "logical_and"]
 __all__ += ["logical_not", "logical_or", "logical_xor", "not_equal", "sequence_conv"]
 __all__ += ["sequence_enumerate", "sequence_expand_as", "sequence_regroup", "sequence_reshape"]
-__all__ += ["sequence_rows"]
+__all__ += ["sequence_lengths", "sequence_nest", "sequence_repeat", "sequence_rows"]
+__all__ += ["beam_search", "beam_search_decode", "is_empty"]
+__all__ += ["create_lists", "list_count", "list_read", "list_write"]
 __all__ += ["Loop", "array_length", "array_read", "array_write", "create_array", "undefined"]
 __all__ += ["crf_decoding", "linear_chain_crf", "while_loop"]
-__all__ += ["Recurrence", "gaussian_random", "uniform_random", "where"]
+__all__ += ["Recurrence", "gaussian_random", "shuffle_rows", "uniform_random", "where"]
 
 arithmetic.OPERATORS.update(OPERATORS)
 

@@ -43,6 +43,16 @@ def dropout(
     )
 
 
+def shuffle_rows(x: Var, seed: int | None = None) -> Var:
+    """Rows of `x`, all dimensions but the last, in an order that is drawn in every step.
+
+    With a `seed` all steps have one order. Replicas shuffle the rows of their shares.
+    """
+    layer = Layer("shuffle_rows")
+    drawn = seed_of(layer.program.seed, layer.name) if seed is None else layer.whole("seed", seed)
+    return layer.op("shuffle_rows", {"x": x}, seed=drawn, fix_seed=seed is not None)
+
+
 def uniform_random(
     shape: Sequence[int],
     min: float = -1.0,

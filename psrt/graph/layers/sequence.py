@@ -162,3 +162,22 @@ def sequence_reshape(input: Var, new_dim: int) -> Var:
     layer = Layer("sequence_reshape")
     width = layer.whole("new_dim", new_dim, least=1)
     return layer.op("sequence_reshape", {"input": input}, width=width)
+
+
+def sequence_nest(input: Var, lengths: Var) -> Var:
+    """Put the rows of `input` (n, …) into lists of `lengths`, int64 (m,): → ragged (n, …).
+
+    Where both are ragged, `lengths` has those of the shorter lists of each list of `input`. Lengths
+    that do not add up end the step with `DataError`.
+    """
+    return Layer("sequence_nest").op("sequence_nest", {"input": input, "lengths": lengths})
+
+
+def sequence_lengths(x: Var) -> Var:
+    """Number of elements of each list: ragged (n, …) → int64 (rows,)."""
+    return Layer("sequence_lengths").op("sequence_lengths", {"x": x})
+
+
+def sequence_repeat(x: Var, y: Var) -> Var:
+    """Repeat list i of the ragged `x` for every element of list i of the ragged `y`."""
+    return Layer("sequence_repeat").op("sequence_repeat", {"x": x, "y": y})

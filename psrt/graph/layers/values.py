@@ -72,6 +72,11 @@ def gather_nd(input: Var, index: Var) -> Var:
     return Layer("gather_nd").op("gather_nd", {"input": input, "index": index})
 
 
+def is_empty(x: Var) -> Var:
+    """True if `x` has no elements in this batch, bool (1,)."""
+    return Layer("is_empty").op("is_empty", {"x": x})
+
+
 def shape(input: Var) -> Var:
     """Sizes of `input` in this batch, int64 (dimensions,)."""
     return Layer("shape").op("shape_of", {"input": input})

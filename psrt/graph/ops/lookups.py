@@ -42,6 +42,24 @@ def slot_embeddings(call: OpCall) -> Types:
     return {"out": TensorType(shape, table.dtype)} | argmax_of(call, shape)
 
 
+@define("slot_rows", inputs="ids* table", outputs="out lists* rows*", ragged="ids", lengths=OWN)
+def slot_rows(call: OpCall) -> Types:
+    """Rows of slots of one id an example, joined: (rows, slots · width).
+
+    `lists` ragged (n, width) and `rows` (rows, width) are the part of each slot.
+    """
+    slots, table = call.many("ids"), call.need_ndim("table", 2)
+    for ids in slots:
+        need_ids_by_example(call, ids)
+        call.need(ids.ragged, f"argument ids must be ragged, not {ids}")
+    width = table.shape[1]
+    return {
+        "out": TensorType((ROWS, len(slots) * width), table.dtype),
+        "lists": TensorType((ROWS, width), table.dtype, ragged=True),
+        "rows": TensorType((ROWS, width), table.dtype),
+    }
+
+
 @define("weighted_embedding", inputs="ids values table", ragged="ids values")
 def weighted_embedding(call: OpCall) -> Types:
     """Σ value · row over the ids of each example: → (rows, width)."""

@@ -23,6 +23,17 @@ def dropout(call: OpCall) -> Types:
     return {"out": x, "mask": TensorType(x.shape, "uint8", x.ragged)}
 
 
+@define("shuffle_rows", inputs="x", outputs="out order", ragged="x")
+def shuffle_rows(call: OpCall) -> Types:
+    """The rows of x, all dimensions but the last, in an order drawn in every step.
+
+    attrs: seed; fix_seed, which draws one order for all steps. `order` is the row of each.
+    """
+    x = call.one("x")
+    call.need(len(x.shape) > 1 and x.shape[-1] > 0, f"argument x must have rows, not {x}")
+    return {"out": x, "order": TensorType((ROWS,), "int64")}
+
+
 @define("uniform_random", inputs="input?")
 @define("gaussian_random", inputs="input?")
 def drawn(call: OpCall) -> Types:

@@ -178,6 +178,32 @@ def sequence_regroup(call: OpCall) -> Types:
     return {"out": TensorType((ROWS, *x.shape[1:]), x.dtype, ragged=True)}
 
 
+@define("sequence_nest", inputs="input lengths", ragged="input lengths", lengths=OWN)
+def sequence_nest(call: OpCall) -> Types:
+    """Rows (n, …) as ragged (n, …), a list for each of `lengths`, int64 (m,) or (m, 1).
+
+    Where both are ragged, `lengths` has those of the shorter lists of each list of `input`.
+    """
+    x = call.one("input")
+    call.need(x.shape[:1] == (ROWS,), f"argument input is {x}, which has no rows")
+    _need_counts(call, "lengths")
+    return {"out": TensorType(x.shape, x.dtype, ragged=True)}
+
+
+@define("sequence_lengths", inputs="x", ragged="x", lengths=OWN)
+def sequence_lengths(call: OpCall) -> Types:
+    """The number of elements of each list: ragged (n, …) → int64 (rows,)."""
+    need_ragged(call, "x", "x")
+    return {"out": TensorType((ROWS,), "int64")}
+
+
+@define("sequence_repeat", inputs="x y", ragged="x y", lengths=OWN)
+def sequence_repeat(call: OpCall) -> Types:
+    """List i of x for every element of list i of y: ragged (n, …) → (m, …)."""
+    x, _ = need_ragged(call, "x", "x"), need_ragged(call, "y", "y")
+    return {"out": x}
+
+
 def _need_counts(call: OpCall, slot: str) -> None:
     found = call.one(slot)
     fits = found.dtype == "int64" and _is_column(found)

@@ -99,6 +99,12 @@ def gather_nd(call: OpCall) -> Types:
     return {"out": TensorType(index.shape[:-1] + x.shape[count:], x.dtype)}
 
 
+@define("is_empty", inputs="x", ragged="x")
+def is_empty(call: OpCall) -> Types:
+    """True if x has no elements in this batch: bool (1,)."""
+    return {"out": TensorType((1,), "bool")}
+
+
 @define("shape_of", inputs="input", ragged="input")
 def shape_of(call: OpCall) -> Types:
     """The sizes of input in this batch, int64 (dimensions,)."""

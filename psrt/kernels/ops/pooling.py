@@ -113,6 +113,20 @@ def pool_rows_grad_(
         base += offsets[slot, -1]
 
 
+@kernel("f4[:, ::1], const i4[::1], const i8[::1], const f4[::1], i8 -> void", "trainer")
+def add_slots_(grad_rows: F32, index: I32, order: I64, grad_out: F32, stride: int) -> None:
+    """`grad_rows` (m, d)[index] += the gradients of slots of one row an example, in this `order`.
+
+    `index` (slots · b,) is slot by slot; `grad_out` is as in `pool_rows_grad_`.
+    """
+    width, examples = grad_rows.shape[1], len(index) // len(order)
+    for slot in order:
+        for i in range(examples):
+            target, at = grad_rows[index[slot * examples + i]], i * stride + slot * width
+            for j in range(width):
+                target[j] += grad_out[at + j]
+
+
 @kernel(
     "const f4[:, ::1], const i4[::1], const i8[:, ::1], f4[:, ::1], i4[:, ::1] -> void", "trainer"
 )

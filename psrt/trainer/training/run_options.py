@@ -97,6 +97,7 @@ def build_strategy() -> BuildStrategy:
         fuse_elewise_add_act_ops=True,
         fuse_all_optimizer_ops=True,
         fuse_embedding_pool_concat=True,
+        fuse_slot_rows=True,
         fuse_loss_gradient=True,
     )
 

@@ -146,3 +146,21 @@ def test_a_rate_that_is_not_one_float_is_refused() -> None:
     for var in (layers.fill_constant([1], "int64", 1), layers.data("x", [2])):
         with pytest.raises(ProgramError, match="is not one float"):
             fluid.optimizer.Adam(learning_rate=var)
+
+
+def test_schedules_are_fetched_as_numbers_of_their_step() -> None:
+    x = fluid.layers.data("x", [1])
+    rate = fluid.layers.exponential_decay(0.5, 2, 0.1, staircase=True)
+    loss = fluid.layers.mean(fluid.layers.fc(x, 1))
+    fluid.optimizer.SGD(rate).minimize(loss)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    feed = {"x": np.ones((2, 1), "f4")}
+
+    found = [exe.run(feed=feed, fetch_list=[loss, rate, "x"]) for _ in range(4)]
+
+    np.testing.assert_allclose([step[1].item() for step in found], [0.5, 0.5, 0.05, 0.05])
+    assert all(len(step) == 3 and step[2].shape == (2, 1) for step in found)
+    assert f"{found[0][1]:.2f}" == "0.50"
+    exe.run(fluid.default_startup_program())
+    assert exe.run(feed=feed, fetch_list=rate)[0].item() == 0.5

@@ -106,6 +106,7 @@ def test_a_tensor_has_the_place_that_programs_compare_with_theirs() -> None:
 
     assert _as_lodtensor(BATCHES[0], fluid.CPUPlace())._place()._equals(fluid.cpu_places(1)[0])
     assert place._type() == fluid.CPUPlace()._type()
+    assert not isinstance(fluid.CPUPlace(), (fluid.CUDAPlace, fluid.CUDAPinnedPlace))
 
 
 def test_an_error_of_a_run_is_the_one_that_programs_of_fluid_expect() -> None:

@@ -284,12 +284,15 @@ def branches_are_all_computed() -> None:
     assert split.input(x) is x
 
 
-def steps_look_up_nothing() -> None:
+def steps_look_up_dense_rows() -> None:
     words = fluid.layers.data("words", [1], dtype="int64", lod_level=1)
     rnn = fluid.layers.DynamicRNN()
 
-    with pytest.raises(PsrtError, match="outside of it"), rnn.block():
-        rnn.output(fluid.layers.embedding(rnn.step_input(words), [9, 2]))
+    with rnn.block():
+        word = rnn.step_input(words)
+        rnn.output(fluid.layers.embedding(word, [9, 2], is_sparse=True, param_attr="rows"))
+
+    assert not fluid.default_main_program().graph.parameters["rows"].sparse
 
 
 def a_table_without_pservers_is_here() -> None:
@@ -329,7 +332,7 @@ DIFFERENCES: dict[str, Callable[[], None]] = {
     "temporary vars": names_end_in_out,
     "accuracy is": metrics_are_float64,
     "a branch is": branches_are_all_computed,
-    "`DynamicRNN` and": steps_look_up_nothing,
+    "`DynamicRNN` and": steps_look_up_dense_rows,
     "an array of tensors": arrays_are_one_value,
     "a var of the block": a_block_leaves_nothing_else,
     "pservers run the ops": rates_are_the_trainers,

@@ -234,8 +234,8 @@ def test_what_is_no_loop_is_refused() -> None:
         layers.while_loop(going, lambda i: i, [i])
     with pytest.raises(TypeError, match="a list or tuple"):
         layers.while_loop(lambda i: going, lambda i: i, i)
-    with pytest.raises(ProgramError, match="lists; elements of arrays"):
-        layers.array_write(layers.data("w", [1], lod_level=1), i)
+    with pytest.raises(ProgramError, match="whose elements have no rows"):
+        layers.array_write(layers.data("w", [1], lod_level=1), i, layers.array_write(i, i))
     with pytest.raises(ProgramError, match="No op has written"):
         layers.array_read(layers.create_array("float32"), i)
     assert x.shape == (-1, 1)

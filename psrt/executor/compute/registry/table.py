@@ -126,8 +126,12 @@ ALIASING = frozenset(
         "group_rows_grad",
         "reshape",
         "reshape_grad",
+        "sequence_nest",
+        "sequence_nest_grad",
         "sequence_rows",
         "sequence_rows_grad",
+        "slot_rows",
+        "slot_rows_grad",
         "stack_grad",
         "sum_grad",
     )

@@ -2,9 +2,11 @@
 
 recurrences  a step for each element of the examples
 loops        turns as long as a condition holds, and the arrays that they fill
+list_arrays  arrays whose elements differ in rows
+beams        beam search
 """
 
-from psrt.graph.ops.repeating import recurrences
+from psrt.graph.ops.repeating import beams, list_arrays, recurrences
 from psrt.graph.ops.repeating.loops import array_axis, array_shape
 
-__all__ = ["array_axis", "array_shape", "recurrences"]
+__all__ = ["array_axis", "array_shape", "beams", "list_arrays", "recurrences"]

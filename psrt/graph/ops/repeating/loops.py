@@ -23,8 +23,6 @@ def while_loop(call: OpCall) -> Types:
     call.need(0 < count <= len(xs), "a loop carries its condition at least")
     fits = xs[0].dtype == "bool" and xs[0].shape in ((), (1,))
     call.need(fits, f"the condition is {xs[0]}, not one bool")
-    for x in xs[:count]:
-        call.need(not x.ragged, f"the loop carries {x}, lists whose lengths are those of examples")
     return {}
 
 
@@ -40,7 +38,7 @@ def array_write(call: OpCall) -> Types:
     array, x = call.one("array"), call.one("x")
     fits = array.dtype == x.dtype and array.shape == array_shape(x.shape)
     call.need(fits, f"argument x is {x}, argument array {array} has other elements")
-    _need_index(call)
+    need_index(call)
     return {"out": array}
 
 
@@ -48,7 +46,7 @@ def array_write(call: OpCall) -> Types:
 def array_read(call: OpCall) -> Types:
     """Element `i` of an array."""
     array = _need_array(call)
-    _need_index(call)
+    need_index(call)
     axis = array_axis(array.shape)
     return {"out": array.reshaped(array.shape[:axis] + array.shape[axis + 1 :])}
 
@@ -79,7 +77,7 @@ def _need_array(call: OpCall) -> TensorType:
     return array
 
 
-def _need_index(call: OpCall) -> None:
+def need_index(call: OpCall) -> None:
     i = call.one("i")
     fits = i.dtype == "int64" and i.shape in ((), (1,))
     call.need(fits, f"argument i is {i}, not one int64 number")

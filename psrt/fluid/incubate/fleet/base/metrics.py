@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from psrt.core.types import Array
-from psrt.fluid.incubate.fleet.base.util import FleetUtil
+from psrt.fluid.incubate.fleet.base.util import UtilBase
 from psrt.fluid.names import Variable
 from psrt.fluid.running import FluidScope, chosen
 
@@ -20,7 +20,7 @@ from psrt.fluid.running import FluidScope, chosen
 class FleetMetrics:
     """Metrics by the functions of one fleet; `util` of a call replaces it."""
 
-    def __init__(self, util: FleetUtil) -> None:
+    def __init__(self, util: UtilBase) -> None:
         self._util = util
 
     def sum(self, input: Any, scope: FluidScope | None = None, util: Any = None) -> Array:

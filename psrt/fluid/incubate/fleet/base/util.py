@@ -26,7 +26,7 @@ class MeetingWorkers(Protocol):
 _MODES: dict[str, Callable[..., Any]] = {"sum": np.sum, "max": np.max, "min": np.min}
 
 
-class FleetUtil:
+class UtilBase:
     """Calls over all workers of one fleet; `comm_world` is "worker", the only one."""
 
     def __init__(self, fleet: MeetingWorkers) -> None:
@@ -62,4 +62,4 @@ class FleetUtil:
             print(message)
 
 
-__all__ = ["FleetUtil"]
+__all__ = ["UtilBase"]

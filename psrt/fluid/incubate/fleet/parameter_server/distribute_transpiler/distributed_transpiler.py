@@ -30,7 +30,7 @@ from psrt.fluid.framework import FluidProgram
 from psrt.fluid.incubate.fleet.base.fleet_base import Fleet
 from psrt.fluid.incubate.fleet.base.metrics import FleetMetrics
 from psrt.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker, RoleMakerBase
-from psrt.fluid.incubate.fleet.base.util import FleetUtil
+from psrt.fluid.incubate.fleet.base.util import UtilBase
 from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
     TranspilerStrategy,
 )
@@ -165,9 +165,9 @@ class DistributedTranspiler(Fleet):
         return found
 
     @property
-    def util(self) -> FleetUtil:
+    def util(self) -> UtilBase:
         """Sums, extremes and lists over all workers."""
-        return FleetUtil(self)
+        return UtilBase(self)
 
     @property
     def metrics(self) -> FleetMetrics:

@@ -23,10 +23,10 @@ def array_write(op: Bound) -> Step:
     condition, axis = op.maybe("condition"), array_axis(op.shapes("array")[0])
 
     def run() -> None:
-        if not _holds(condition):
+        if not holds(condition):
             np.copyto(out.reserve(array.value.shape), array.value)
             return
-        at, before, shape = _index(i), array.value.shape[axis], x.value.shape
+        at, before, shape = index_of(i), array.value.shape[axis], x.value.shape
         size = max(before, at + 1)
         result = out.reserve((*shape[:axis], size, *shape[axis:]))
         elements = np.moveaxis(result, axis, 0)
@@ -45,18 +45,18 @@ def array_write_grad(op: Bound) -> Step:
     condition, axis = op.maybe("condition"), array_axis(op.shapes("array")[0])
 
     def run() -> None:
-        taken = _holds(condition)
+        taken = holds(condition)
         d = np.moveaxis(grad.value, axis, 0)
         for target in array_grads:
             if target is not None:
                 result = target.reserve(array.value.shape)
                 elements = np.moveaxis(result, axis, 0)
                 elements[:] = d[: len(elements)] if result.size else 0
-                if taken and _index(i) < len(elements):
-                    elements[_index(i)] = 0
+                if taken and index_of(i) < len(elements):
+                    elements[index_of(i)] = 0
         for target in x_grads:
             if target is not None:
-                target.reserve(x.value.shape)[...] = d[_index(i)] if taken else 0
+                target.reserve(x.value.shape)[...] = d[index_of(i)] if taken else 0
 
     return run
 
@@ -81,7 +81,7 @@ def array_read_grad(op: Bound) -> Step:
     def run() -> None:
         result = array_grad.reserve(array.value.shape)
         result.fill(0)
-        np.moveaxis(result, axis, 0)[_index(i)] = grad.value
+        np.moveaxis(result, axis, 0)[index_of(i)] = grad.value
 
     return run
 
@@ -93,11 +93,13 @@ def array_length(op: Bound) -> Step:
     return lambda: out.reserve((1,)).fill(array.value.shape[axis])
 
 
-def _holds(condition: Cell | None) -> bool:
+def holds(condition: Cell | None) -> bool:
+    """Return whether a condition holds; none does."""
     return condition is None or bool(condition.value.item())
 
 
-def _index(i: Cell) -> int:
+def index_of(i: Cell) -> int:
+    """Return the place of an element; raises `ProgramError` for a negative one."""
     at = int(i.value.item())
     if at < 0:
         raise ProgramError(f"An array of tensors was used at element {at}; the first is 0.")
@@ -106,7 +108,7 @@ def _index(i: Cell) -> int:
 
 def _existing(array: Array, i: Cell, axis: int) -> int:
     """The index, of an element that exists."""
-    at, size = _index(i), array.shape[axis]
+    at, size = index_of(i), array.shape[axis]
     if at >= size:
         raise ProgramError(
             f"Element {at} of an array of {size} tensors was read.",

@@ -1,4 +1,4 @@
-"""`fluid.contrib.layers`: layers that were composed for speed."""
+"""Layers composed for speed, and rows in another order."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from psrt.core.errors import ProgramError
+from psrt.fluid.framework import default_main_program
 from psrt.fluid.layers import LAYERS
-from psrt.fluid.names import Variable, missing
+from psrt.fluid.names import Variable
+from psrt.graph import layers as psrt_layers
 
 
 def fused_embedding_seq_pool(
@@ -35,8 +37,13 @@ def fused_embedding_seq_pool(
     return pooled
 
 
-__all__ = ["fused_embedding_seq_pool"]
+def shuffle_batch(x: Variable, seed: int | None = None) -> Variable:
+    """Return the rows of `x` in an order that is drawn in every step, as of a `seed`.
+
+    All dimensions but the last count rows. Gradients go back to the rows they came from.
+    """
+    made: Variable = default_main_program().call(psrt_layers.shuffle_rows, x, seed)
+    return made
 
 
-def __getattr__(name: str) -> Any:
-    raise missing("fluid.contrib.layers", name, __all__)
+__all__ = ["fused_embedding_seq_pool", "shuffle_batch"]

@@ -1,0 +1,58 @@
+"""Fetches beyond vars of one level: lists of lists as `LoDTensor`s, and schedules of the learning
+rate, numbers of a step where Fluid has vars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+import numpy as np
+
+from psrt.core.specs import LearningRate, rate_at
+from psrt.core.tensors import Ragged
+from psrt.fluid.running.lod_tensor import LoDTensor
+from psrt.fluid.running.values import FluidArray
+from psrt.graph.derived import outer_lists
+from psrt.graph.program import Program
+
+_SCHEDULES = get_args(LearningRate)
+
+
+class FetchedRates:
+    """A fetch list, of which some may be schedules; `vars` are the others."""
+
+    def __init__(self, fetches: Any) -> None:
+        listed = fetches if isinstance(fetches, list | tuple) else [fetches]
+        self._rates = {at: each for at, each in enumerate(listed) if isinstance(each, _SCHEDULES)}
+        self.vars = [each for each in listed if not isinstance(each, _SCHEDULES)]
+        if not self._rates:
+            self.vars = fetches
+
+    def beside(self, values: Sequence[Any], step: int) -> list[Any]:
+        """Return the values of `vars` with those of schedules in step `step` = 0, 1, … among them,
+        float32 (1,)."""
+        found = list(values)
+        for at, rate in self._rates.items():
+            found.insert(at, np.array([rate_at(rate, step)], np.float32).view(FluidArray))
+        return found
+
+
+class FetchedTensors:
+    """The fetches of a run that returns `LoDTensor`s: outer lists are fetched beside inner ones."""
+
+    def __init__(self, program: Program, names: Sequence[str]) -> None:
+        ragged = [name for name in names if name in program.vars and program.vars[name].ragged]
+        self._outer = {name: outer for name in ragged if (outer := outer_lists(program, name))}
+        self._asked = list(names)
+        self.names = [*names, *self._outer.values()]
+
+    def of(self, values: Sequence[Any]) -> list[LoDTensor]:
+        """Return a tensor for each name that was asked for, from the values of `names`."""
+        made = dict(zip(self.names[len(self._asked) :], values[len(self._asked) :], strict=True))
+        tensors = [LoDTensor.of(value) for value in values[: len(self._asked)]]
+        for name, tensor in zip(self._asked, tensors, strict=True):
+            lists = made.get(self._outer.get(name, ""))
+            if isinstance(lists, Ragged):
+                outer = np.diff(lists.offsets).tolist()
+                tensor.set_recursive_sequence_lengths([outer, *tensor.recursive_sequence_lengths()])
+        return tensors
