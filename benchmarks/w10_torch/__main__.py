@@ -16,6 +16,7 @@ cluster: W1's network by real processes, SGD, one thread each, one side after th
     torch_rpc                  a parameter server of torch.distributed.rpc, updates on arrival
     torch_ddp                  DDP with EmbeddingBag(sparse=True)
     graph_async                psrt without torch: W1 in mode async
+    torchrec                   TorchRec on CPUs; with --sides, needs torchrec and fbgemm-gpu-cpu
 
     examples_per_s   total of all ranks after 20 warm-up steps
     cpu_ms_per_step  CPU time of one step of a rank, with its share of that of servers
@@ -31,12 +32,14 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import sys
 
 from benchmarks.measuring import harness
 from benchmarks.w10_torch import cluster
 
 PARTS = ("local", "cluster")
+SIDES = tuple(dict.fromkeys((*cluster.SIDES, *cluster.TORCH_GROUPS)))
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
@@ -63,6 +66,10 @@ def role(args: argparse.Namespace) -> harness.Figures:
         return rpc_side.worker(args.rank, *meeting, args.seconds)
     if args.side == "torch_ddp":
         return sides.ddp_rank(*places, args.seconds)
+    if args.side == "torchrec":
+        from benchmarks.w10_torch import torchrec_side
+
+        return torchrec_side.rank_of(*places, args.seconds)
     where = args.seconds, args.endpoints
     if args.side in cluster.SERVED_MODES:
         return sides.served_rank(*places, *where, cluster.SERVED_MODES[args.side])
@@ -78,7 +85,7 @@ def parser_of() -> argparse.ArgumentParser:
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=5, help="of the local part")
     parser.add_argument("--threads", type=int, default=1, help="of torch's operations, locally")
-    parser.add_argument("--sides", nargs="+", choices=cluster.SIDES, default=cluster.SIDES)
+    parser.add_argument("--sides", nargs="+", default=cluster.SIDES, choices=SIDES)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--pservers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=10.0)
@@ -98,6 +105,8 @@ if __name__ == "__main__":
     parser = parser_of()
     known, _ = parser.parse_known_args()
     if known.side:
-        print(json.dumps(role(known)))
+        print(json.dumps(role(known)), flush=True)
+        if known.side == "torchrec":
+            os._exit(0)  # threads of TorchRec can end the interpreter's own end by a signal
     else:
         harness.main(parser, run)

@@ -12,7 +12,9 @@ from benchmarks.w1_ctr import WARM_UP_STEPS
 
 MODES = {"ddp_async": "async", "ddp_sync": "sync"}
 SERVED_MODES = {"served_async": "async", "served_sync": "sync"}
+TORCH_GROUPS = ("torch_ddp", "torchrec")
 SIDES = (*MODES, *SERVED_MODES, "torch_rpc", "torch_ddp", "graph_async")
+"""Those of a run by default: TorchRec needs further packages."""
 RATIOS = (
     ("served_async", "torch_rpc"),
     ("ddp_async", "torch_rpc"),
@@ -21,6 +23,9 @@ RATIOS = (
     ("ddp_sync", "torch_ddp"),
     ("served_sync", "torch_ddp"),
     ("served_async", "graph_async"),
+    ("served_sync", "torchrec"),
+    ("ddp_sync", "torchrec"),
+    ("served_async", "torchrec"),
 )
 
 
@@ -63,7 +68,7 @@ def _side(side: str, args: argparse.Namespace) -> Measured:
         servers = [[*flags, f"--server={number}"] for number in range(args.pservers)]
         found = harness.together("w10_torch", [*ranks, *servers])
         return _total(found[: args.ranks], sum(each["cpu_s"] for each in found[args.ranks :]))
-    if side == "torch_ddp":
+    if side in TORCH_GROUPS:
         return _total(harness.together("w10_torch", ranks), 0.0)
     with harness.daemons(args.pservers) as daemons:
         where = f"--endpoints={','.join(daemon.endpoint for daemon in daemons)}"
