@@ -1,10 +1,10 @@
 """Detection of trainers whose process has left without completing, and what follows; pure.
 
-A process that has left is *gone*: its connections have ended, or it had none that outlived a call
-and was silent for `wait_timeout_s`, as one that was killed while it joined. A process with a
-connection may compute or read for long, and is never gone. When a trainer has been gone for
-`wait_timeout_s`, or is gone at the end of a wait of that length for it, the job's policy applies;
-to one that was interrupted, and reports that it leaves, at once:
+A process that has left is *gone*: its connections have ended, or it was ended while it joined: it
+sent HELLO and ATTEND, and nothing else for `wait_timeout_s`. A process that is silent may compute
+or read for long, and is never gone. When a trainer has been gone for `wait_timeout_s`, or is gone
+at the end of a wait of that length for it, the job's policy applies; to one that was interrupted,
+and reports that it leaves, at once:
 
     shrink   the trainer is lost, and the job goes on without it
     abort    the job ends with an error that names it
@@ -100,8 +100,8 @@ class Departures:
             return Presence.GONE
         is_gone = self._is_gone(member.trainer, member.incarnation)
         if is_gone is None:
-            is_silent = now - member.called_s >= self._wait_timeout_s
-            return Presence.GONE if is_silent else Presence.UNKNOWN
+            only_joined = not member.has_begun and now - member.called_s >= self._wait_timeout_s
+            return Presence.GONE if only_joined else Presence.UNKNOWN
         return Presence.GONE if is_gone else Presence.PRESENT
 
     def _end(self, members: Membership, gone: Sequence[Member], now: float) -> list[Instruction]:

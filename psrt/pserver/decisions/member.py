@@ -27,10 +27,10 @@ class Member:
 
     `called_s` is the time of its latest call, `gone_s` the time at which its process was found to
     have left, `completed_s` that of its COMPLETE. `has_called` is True once its process has sent
-    more than HELLO, `was_interrupted` once it has reported that it leaves early. `is_unconfirmed`
-    is True while it may ask for the reply to COMPLETE again. `position` is the place in its data
-    that its COMPLETE named. `former` are the incarnations that were replaced, `introduced` those
-    that may take the place.
+    more than HELLO, `has_begun` once it has sent more than HELLO and ATTEND, `was_interrupted` once
+    it has reported that it leaves early. `is_unconfirmed` is True while it may ask for the reply to
+    COMPLETE again. `position` is the place in its data that its COMPLETE named. `former` are the
+    incarnations that were replaced, `introduced` those that may take the place.
     """
 
     trainer: int
@@ -42,6 +42,7 @@ class Member:
     position: str = ""
     presence: Presence = Presence.UNKNOWN
     has_called: bool = False
+    has_begun: bool = False
     was_interrupted: bool = False
     is_unconfirmed: bool = False
     former: set[int] = field(default_factory=set)

@@ -69,8 +69,10 @@ class Membership:
             member.former.add(member.incarnation)
             member.introduced.remove(incarnation)
             member.state, member.incarnation = MemberState.RUNNING, incarnation
-            member.was_interrupted = False
+            member.was_interrupted = member.has_begun = False
+        has_begun = member.has_begun
         self.called(trainer, incarnation, now)
+        member.has_begun = has_begun
         return replaces
 
     def begins(self, trainer: int, incarnation: int) -> bool:
@@ -92,7 +94,8 @@ class Membership:
         if member.incarnation != incarnation:
             raise self._replaced(member)
         self._refuse_lost(member)
-        member.called_s, member.gone_s, member.has_called = now, None, True
+        member.called_s, member.gone_s = now, None
+        member.has_called = member.has_begun = True
 
     def called_while_running(self, trainer: int, incarnation: int, now: float) -> None:
         """Record a call like `called`; raise also if the trainer has completed."""

@@ -209,20 +209,30 @@ def test_processes_that_sent_hello_and_nothing_else_do_not_keep_a_pserver(
 
 def test_a_process_that_was_killed_before_its_connection_lasted_does_not_keep_a_pserver() -> None:
     """ATTEND over gRPC is a call; the connection that lasts follows it."""
-    world = world_of(2)
+    world = world_of(1)
     world.state = PserverState(WAIT_TIMEOUT_S, is_gone=TrainerConnections().is_gone)
     world.state.hello(0, 100, world.job, 0.0)
     world.state.attend(0, 100, 0.0)
 
-    world.pass_time(1.5 * WAIT_TIMEOUT_S)
-    world.state.called(0, 100, 15.0)
-    presence = describe(world.state, 15.0)["trainers"][0]["presence"]
-    world.pass_time(3.4 * WAIT_TIMEOUT_S)
+    world.pass_time(2 * WAIT_TIMEOUT_S - 0.1)
     before = world.state.lost
-    world.pass_time(3.5 * WAIT_TIMEOUT_S)
+    world.pass_time(2 * WAIT_TIMEOUT_S)
 
-    assert (before, presence) == (None, "unknown")
+    assert before is None
     assert "trainer 0 (gone, last call 20.0 s ago) left" in lost(world.state).message
+
+
+def test_a_process_without_connections_that_has_called_is_never_gone() -> None:
+    state = PserverState(WAIT_TIMEOUT_S, is_gone=TrainerConnections().is_gone)
+    state.hello(0, 100, JobIdentity("job", "plan", 1, Async()), 0.0)
+    state.attend(0, 100, 0.0)
+    state.called(0, 100, 0.0)
+
+    for now in (10.0, 100.0, 1000.0):
+        state.expire(now)
+
+    assert state.lost is None
+    assert describe(state, 1000.0)["trainers"][0]["presence"] == "unknown"
 
 
 # --- when -------------------------------------------------------------------------------------
