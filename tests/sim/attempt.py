@@ -81,17 +81,22 @@ def repeated(seed: int, mode: str | None = None) -> Repeated:
         has_deltas=durability == "delta",
         has_backups=durability == "replica",
         ends_with_cut=draw.random() < 0.3,
-        attempts=(*attempts, _last(last, durability, f"{seed} {mode}")),
+        attempts=(*attempts, _last(last, durability, f"last {seed} {mode}")),
     )
 
 
 def _last(attempt: Attempt, durability: str, seed: str) -> Attempt:
-    """The last attempt: it completes, also with backups, although a pserver is killed then."""
-    draw, kills = random.Random(f"last kill {seed}"), ()
-    if durability == "replica" and draw.random() < 0.8:
-        at_s, for_s = round(draw.uniform(0.05, 0.6), 4), round(draw.uniform(0.05, 0.6), 2)
-        kills = (Strike(at_s, ProcessFault.KILL, f"pserver {draw.randrange(2)}", for_s),)
-    return replace(attempt, ends_s=0.0, strikes=kills, loses_power=False)
+    """The last attempt: it completes, also with backups, although a pserver is killed then and a
+    trainer joins about when its backup takes over."""
+    last, draw = replace(attempt, ends_s=0.0, strikes=(), loses_power=False), random.Random(seed)
+    if durability != "replica" or draw.random() < 0.2:
+        return last
+    at_s, for_s = round(draw.uniform(0.05, 0.3), 4), round(draw.uniform(0.05, 0.6), 2)
+    killed, joins_s = f"pserver {draw.choice([0, 0, 1])}", last.joins_s
+    if len(joins_s) > 1:
+        joins_s = (*joins_s[:-1], round(at_s + draw.uniform(0.0, 0.8), 3))
+    kill = Strike(at_s, ProcessFault.KILL, killed, for_s)
+    return replace(last, strikes=(kill,), joins_s=joins_s)
 
 
 def _attempt(draw: random.Random, mode: str, durability: str, is_first: bool) -> Attempt:

@@ -40,11 +40,13 @@ class DealtCluster(SimCluster):
         """Train as one of `trainers`; returns the number with which the job goes on before the end,
         0 = it ended."""
         communicator, clients = self._connected(number, trainers)
-        communicator.follow_resizes()
+        if not self.is_geo:  # its number of trainers stays
+            communicator.follow_resizes()
         try:
             self._train_all(communicator, number, trainers, is_successor)
         except PsrtError:
-            if not (resized := communicator.resized_to):
+            resized = 0 if self.is_geo else communicator.resized_to
+            if not resized:
                 raise
             self.world.note(f"trainer {number} of {trainers}: there are {resized} now")
             return resized

@@ -242,10 +242,15 @@ MUTATIONS: dict[str, Mutation] = {
         JoinCalls, "_begin_from", "async", always(None), kind="attempts", first=68
     ),
     "a late trainer begins its data anew at a backup": Mutation(
-        PartHost, "cut", "async", always(None), kind="attempts"
+        PartHost, "cut", "async", always(None), kind="attempts", first=37
     ),
-    "a trainer that joins late is refused by a part that changes hands": Mutation(
-        PserverProcesses, "check_same", "async", mistakes.without_backups, kind="attempts"
+    "a trainer that joins while a part changes hands is refused": Mutation(
+        PserverProcesses,
+        "check_same",
+        "half-async",
+        mistakes.without_backups,
+        kind="attempts",
+        first=30,
     ),
     "positions of a cut are not dealt to another number": Mutation(
         Resuming, "_deals_again", "async", always(False), kind="attempts"

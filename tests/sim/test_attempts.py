@@ -8,7 +8,7 @@ import pytest
 
 from tests.sim.attempt import EARLIER, LATEST, Attempt, Repeated, repeated
 from tests.sim.attempts import run_attempts
-from tests.sim.scenario import MODES
+from tests.sim.scenario import MODES, ProcessFault, Strike
 
 HISTORIES, MOST_HISTORIES = 2, 8
 
@@ -49,3 +49,18 @@ def test_a_cut_that_was_reported_survives_the_loss_of_power() -> None:
 
     assert not verdict.violation, verdict
     assert sum("begins with cut 1:" in line for line in verdict.trace) == 2
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_a_pserver_that_is_killed_behind_the_last_cut_does_not_delay_the_end(attempts: int) -> None:
+    """Its backup makes none: there is one attempt. Once it is given up, once complete before."""
+    found = repeated(43, "half-async")
+    kill = Strike(0.2696, ProcessFault.KILL, "pserver 1", 0.13)
+    last = replace(found.attempts[-1], strikes=(kill,), joins_s=(0.0, 0.0))
+    all_attempts = (*found.attempts[:-1], last)
+
+    verdict = run_attempts(replace(found, attempts=all_attempts[-attempts:]))
+
+    assert not verdict.violation, verdict
+    assert any("serves part 1" in line for line in verdict.trace)
+    assert not any("are not durable after" in line for line in verdict.trace)

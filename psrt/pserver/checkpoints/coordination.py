@@ -152,14 +152,21 @@ class Coordination:
             self._stopped.wait(CHECK_S)
         return not self.has_parts
 
+    def release(self) -> None:
+        """Answer those that wait for a proposal: none will come."""
+        with self._lock:
+            watches, self._watches = self._watches, []
+            for caller in watches:
+                self._cuts.unwatch(caller)
+        for caller in watches:
+            caller.answer(caller.number)
+
     def stop(self) -> None:
         """End the thread; callers that wait are answered."""
         self._stopped.set()
         with self._lock:
             instructions = self._cuts.end("the pserver is shutting down")
-            watches, self._watches = self._watches, []
-        for caller in watches:
-            caller.answer(caller.number)
+        self.release()
         self._execute(instructions)
         if not self._cuts.proposed:  # else a manifest is under way
             self._files.close(self._cuts.newest)

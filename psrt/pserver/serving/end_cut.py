@@ -47,6 +47,7 @@ class EndCut:
     ) -> None:
         self._cuts, self._runner, self._clock = cuts, runner, clock
         self._crashes, self._carrier = crashes, carrier
+        self.is_made = False  # or given up; another one may follow
         self._wanted = 0  # cuts to make, the present one among them; guarded by the runner's lock
         self._changed = threading.Condition()
 
@@ -65,7 +66,7 @@ class EndCut:
             return True
         if not self._cuts.first:
             return False
-        self._wanted += 1
+        self._wanted, self.is_made = self._wanted + 1, False
         if self._wanted == 1:
             start_thread(self._run, "last cut", self._crashes)
         return True
@@ -95,13 +96,17 @@ class EndCut:
                 is_done = self._runner.ask(self._made)
                 with self._changed:
                     self._changed.notify_all()
+                first = self._cuts.coordination
+                if first is not None and is_done and self._cuts.durability.is_replicated:
+                    first.release()  # a part that was taken over may wait
             if is_done:
                 return
 
     def _made(self, state: PserverState, now: float) -> bool:
         """Record the end of an attempt; return True if no other is to be made."""
         self._wanted -= 1
-        return not self._wanted
+        self.is_made = not self._wanted
+        return self.is_made
 
     def _make(self) -> None:
         assert self._cuts.settings is not None

@@ -108,7 +108,7 @@ class PserverService:
 
     def _handlers(self) -> dict[int, Callable[[Message], Message | Later]]:
         of_cuts = self._cuts, self.moments, self._resizes, self._clock
-        coordinator = CoordinatorCalls(*of_cuts, lambda: self.is_recording)
+        coordinator = CoordinatorCalls(*of_cuts, self._end_cut)
         return {
             Method.HELLO: self._joins.hello,
             Method.REGISTER: self._joins.register,
