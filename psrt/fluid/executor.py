@@ -112,17 +112,14 @@ class FluidExecutor:
             next_feed(part, replicas) if feed is None else feed_of(feed, part.graph, replicas or 1)
         )
         rates = FetchedRates(fetch_list)
-        names = names_of(rates.vars, part.current)
-        tensors_of = None if return_numpy else FetchedTensors(part.graph, names)
-        names = names if tensors_of is None else tensors_of.names
+        fetched = FetchedTensors(part.graph, names_of(rates.vars, part.current), not return_numpy)
         run = self._run_of(program, scope)
         if profiled.profiler is None:
-            values = run.run(batch, names, return_merged)
+            values = run.run(batch, fetched.names, return_merged)
         else:
-            values = _recorded(run, batch, names, return_merged)
+            values = _recorded(run, batch, fetched.names, return_merged)
         scope.steps[part] += 1
-        found = returned(values) if tensors_of is None else tensors_of.of(returned(values))
-        return rates.beside(found, scope.steps[part] - 1)
+        return rates.beside(fetched.of(returned(values)), scope.steps[part] - 1)
 
     def train_from_dataset(
         self,

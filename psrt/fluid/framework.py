@@ -33,16 +33,15 @@ from psrt.graph.program import Var
 class FluidProgram:
     """Fluid's `Program`, of one block.
 
-    `initialises` are the programs whose parameters a run of this one fills in: it is a startup
-    program then. `memory` is set by `memory_optimize`; `job` by the transpiler, which makes it the
-    part of one trainer or one pserver; `connection` once the trainer has reached its pservers, each
-    call to which may take `call_timeout_s` seconds. `loaders` supply what a run is not fed;
-    `rows_from` supplies rows of tables that are in no scope. `tensors` are names without a var of
-    their own, of a dtype; `newest` is the var that a name stands for, the one assigned last.
-    `serve_settings` are those of the pserver that it is. `guards` are the conditions of the
-    branches that ops are written into, `loops` the loops, and `steps` counts the recurrences.
-    `initial_arrays` are the first values of
-    parameters that begin with an array, `lod_levels` those of vars that are fed lists of lists.
+    `initialises` are the programs whose parameters a run of this one, a startup program, fills in.
+    `memory` is set by `memory_optimize`; `job` by the transpiler, which makes it the part of one
+    trainer or one pserver; `connection` once the trainer has reached its pservers, each call to
+    which may take `call_timeout_s` seconds. `loaders` supply what a run is not fed; `rows_from`
+    supplies rows of tables that are in no scope. `tensors` are names without a var of their own, of
+    a dtype; `newest` is the var that a name stands for, the one assigned last. `serve_settings` are
+    a pserver's. `guards` are the conditions of the branches that ops are written into, `loops` the
+    loops, and `steps` counts the recurrences. `initial_arrays` are the first values of parameters
+    that begin with an array, `lod_levels` those of vars that are fed lists of lists.
     `has_open_batch` is set by a data var with any batch; `fixed_batches` are others by its size.
     `origin` is the program it was cloned from, or, of a pserver's, the transpiled one.
     """
@@ -55,14 +54,13 @@ class FluidProgram:
         self.memory: MemoryReuse | None = None
         self.job: Any = None
         self.connection: Any = None
-        self.call_timeout_s = 180.0
+        self.call_timeout_s, self.steps = 180.0, 0
         self.origin: FluidProgram = self
         self.loaders: list[Any] = []
         self.rows_from: Any = None
         self.tensors: dict[str, str] = {}
         self.guards: list[Variable] = []
         self.loops: list[Any] = []
-        self.steps = 0
         self.initial_arrays: dict[str, Array] = {}
         self.lod_levels: dict[str, int] = {}
         self.newest: dict[str, str] = {}

@@ -38,16 +38,22 @@ class FetchedRates:
 
 
 class FetchedTensors:
-    """The fetches of a run that returns `LoDTensor`s: outer lists are fetched beside inner ones."""
+    """The fetches of a run; those of one that returns `as_tensors` have outer lists beside inner
+    ones."""
 
-    def __init__(self, program: Program, names: Sequence[str]) -> None:
+    def __init__(self, program: Program, names: Sequence[str], as_tensors: bool = True) -> None:
+        self._as_tensors = as_tensors
+        self.names = self._asked = list(names)
+        if not as_tensors:
+            return
         ragged = [name for name in names if name in program.vars and program.vars[name].ragged]
         self._outer = {name: outer for name in ragged if (outer := outer_lists(program, name))}
-        self._asked = list(names)
         self.names = [*names, *self._outer.values()]
 
-    def of(self, values: Sequence[Any]) -> list[LoDTensor]:
-        """Return a tensor for each name that was asked for, from the values of `names`."""
+    def of(self, values: Sequence[Any]) -> list[Any]:
+        """Return what was asked for, as tensors or as it is, from the values of `names`."""
+        if not self._as_tensors:
+            return list(values)
         made = dict(zip(self.names[len(self._asked) :], values[len(self._asked) :], strict=True))
         tensors = [LoDTensor.of(value) for value in values[: len(self._asked)]]
         for name, tensor in zip(self._asked, tensors, strict=True):
