@@ -1,4 +1,5 @@
-"""The facts that all processes of a job must agree on: the job, and the pservers that serve it.
+"""The facts that all processes of a job must agree on: the job, the pservers that serve it, and what
+rounds make of gradients.
 
 A HELLO may come from any process. `specs.from_json` checks kinds and field names of its mode only;
 types and ranges of fields are checked here (`check_mode`).
@@ -13,6 +14,7 @@ from typing import Any
 
 from psrt.core.errors import ConfigError, ErrorCode, JobError, UnavailableError, WireError
 from psrt.core.specs import CommunicationMode, plan_differences, to_json
+from psrt.pserver.decisions.calls import WaitingCall
 
 MAX_TRAINERS = 1 << 16
 _CHOICES = {"on_trainer_loss": ("wait", "shrink", "abort"), "merge": ("sum", "average")}
@@ -220,3 +222,17 @@ def _number_problems(name: str, value: Any, kind: type) -> Iterator[str]:
     if not is_number or not least <= value <= _MOST:
         wanted = "a finite number" if kind is float else "a whole number"
         yield f"{name} = {value!r}, not {wanted} from {least} on, at most 2^62"
+
+
+def check_reduces(call: WaitingCall, pushes: Sequence[WaitingCall]) -> None:
+    """Raise `WireError` unless a push asks for the same as the `pushes` of its round."""
+    other = next((each for each in pushes if each.sums is not None), None)
+    if call.sums is None or other is None or call.sums == other.sums:
+        return
+    own, theirs = ("sum", "mean") if call.sums else ("mean", "sum")
+    raise WireError(
+        f"trainer {call.trainer} pushed for the {own} of gradients over trainers, and trainer "
+        f"{other.trainer} for the {theirs}, in one round; the push was refused.",
+        code=ErrorCode.JOB_MISMATCH,
+        hint="Give the TableOptimizer of all trainers the same reduce.",
+    )

@@ -27,6 +27,7 @@ from psrt.core.errors import (
     WireError,
 )
 from psrt.pserver.decisions.calls import Close, Fail, Instruction, SendReply, WaitingCall, Warn
+from psrt.pserver.decisions.job_identity import check_reduces
 from psrt.pserver.decisions.membership import Membership
 
 
@@ -174,19 +175,7 @@ class Rounds:
                 code=ErrorCode.JOB_MISMATCH,
                 hint="A trainer that joins late begins at the rounds that STATUS names.",
             )
-        self._check_reduces_alike(call)
-
-    def _check_reduces_alike(self, call: WaitingCall) -> None:
-        """Raise unless all gradients of the round become their sum, or all their mean."""
-        kept = {each[-1].sums: trainer for trainer, each in self._calls.items()}
-        if call.sums is not None and (other := kept.get(not call.sums)) is not None:
-            own, theirs = ("sum", "mean") if call.sums else ("mean", "sum")
-            raise WireError(
-                f"trainer {call.trainer} pushed for the {own} of gradients over trainers, and "
-                f"trainer {other} for the {theirs}, in round {self.open}; the push was refused.",
-                code=ErrorCode.JOB_MISMATCH,
-                hint="Give the TableOptimizer of all trainers the same reduce.",
-            )
+        check_reduces(call, [each[-1] for each in self._calls.values()])
 
     def _round_is_due(self, now: float) -> bool:
         return self.deadline_s is not None and self.deadline_s <= now
