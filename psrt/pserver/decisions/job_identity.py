@@ -1,5 +1,5 @@
-"""The facts that all processes of a job must agree on: the job, the pservers that serve it, and what
-rounds make of gradients.
+"""The facts that all processes of a job must agree on: the job, the pservers that serve it, and
+what rounds make of gradients.
 
 A HELLO may come from any process. `specs.from_json` checks kinds and field names of its mode only;
 types and ranges of fields are checked here (`check_mode`).
