@@ -25,7 +25,8 @@ from psrt.core.clock import MonotonicClock
 from psrt.core.errors import PsrtError
 from psrt.launch.cluster import Cluster
 from psrt.launch.engines import LocalEngine
-from psrt.launch.plan import PSERVER, PSRT, RECOVER, TRAINER, ChildId, Command
+from psrt.launch.plan import PSERVER, PSRT, TRAINER, ChildId, Command
+from psrt.launch.replacements import RECOVER
 from psrt.launch.supervise import Supervisor
 from psrt.pserver.checkpoints import complete_cuts
 from psrt.rpc import pb

@@ -16,7 +16,7 @@ import pytest
 
 from psrt.communicator.async_ import merge_queue
 from psrt.communicator.base import Communicator, Pulled
-from psrt.communicator.requests import job_calls
+from psrt.communicator.requests import joining
 from psrt.core import specs
 from psrt.core.errors import DeadlineError, InternalError, UnavailableError
 from psrt.rpc.methods import Method
@@ -113,7 +113,7 @@ def test_start_waits_for_a_pserver_that_is_not_up_and_names_it(cluster: Builder,
 def test_start_reports_a_pserver_that_takes_long_over_its_tables(
     fakes: Builder, mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_calls, "SLOW_S", 0.0)
+    monkeypatch.setattr(joining, "SLOW_S", 0.0)
     reported, gate = list[str](), threading.Event()
 
     def let_it_go_on(text: str) -> None:

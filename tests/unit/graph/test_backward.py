@@ -153,6 +153,10 @@ def test_a_loss_is_differentiated_once() -> None:
             optimizer.Sgd(0.1).minimize(loss)
 
 
+PARTS = {"slot_rows": {"lists", "rows"}}
+"""Outputs of fused ops whose gradients can be fetched like those of the ops before."""
+
+
 @pytest.mark.parametrize("type", sorted(RULES))
 def test_rule_reads_and_produces_slots_that_its_op_type_has(type: str) -> None:
     rule, forward, backward = RULES[type], OPS[type], OPS[gradient_type(type)]
@@ -160,7 +164,7 @@ def test_rule_reads_and_produces_slots_that_its_op_type_has(type: str) -> None:
     inputs = {slot.name for slot in forward.inputs}
     outputs = {slot.name for slot in forward.outputs}
 
-    assert set(rule.of_slots) <= inputs
+    assert set(rule.of_slots) - PARTS.get(type, set()) <= inputs
     assert set(rule.read_slots) <= inputs | outputs
     assert set(rule.through_slots) <= outputs
     assert {slot.name for slot in backward.outputs} == {f"{slot}@GRAD" for slot in rule.of_slots}
