@@ -36,7 +36,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from benchmarks.measuring import harness
 
@@ -51,7 +51,7 @@ from benchmarks.workloads.w7_figures import summary
 from psrt.executor.profiling.profile import Profiler
 from psrt.executor.strategies import ReduceStrategy
 
-MEMORY = {
+MEMORY: dict[str, tuple[dict[str, Any], int]] = {
     "plain": ({}, 1),
     "memory_optimize": ({"memory_optimize": True}, 1),
     "all_reduce_4": ({}, 4),
@@ -195,7 +195,7 @@ def print_memory(kind: str, ragged: bool) -> None:
     """Print the memory of steps on batches of 2,048 examples, with parameters."""
     flags, replicas = MEMORY[kind]
     strategy = ReduceStrategy[str(flags.pop("reduce_strategy", "AllReduce"))]
-    build = psrt.BuildStrategy(reduce_strategy=strategy, **flags)  # type: ignore[arg-type]
+    build = psrt.BuildStrategy(reduce_strategy=strategy, **flags)
     program, loss = w7_model.build(ragged)
     feeds = w7_model.feeds(4, 4, ragged)
     scope = psrt.Scope()
