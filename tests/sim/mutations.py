@@ -201,7 +201,7 @@ MUTATIONS: dict[str, Mutation] = {
         part_source, "local_facts", "async", mistakes.without_push_keys, kind="backups"
     ),
     "pushes count as durable before the backup has them": Mutation(
-        PartSource, "take", "async", mistakes.durable_before_it_is_sent, kind="backups", first=728
+        PartSource, "take", "async", mistakes.durable_before_it_is_sent, kind="backups", first=170
     ),
     "the decisions of a tick come without its rows": Mutation(
         kept_copy, "_put", "async", mistakes.only_whole_ticks, kind="backups"
@@ -224,7 +224,7 @@ MUTATIONS: dict[str, Mutation] = {
         RecordedLineage, "record", "async", mistakes.oldest_position
     ),
     "a recovered pserver forgets the new number": Mutation(
-        served_job, "find", "async", mistakes.resize_forgotten, kind="resizes", first=150
+        served_job, "find", "async", mistakes.resize_forgotten, kind="resizes", first=295
     ),
     "a change of the number forgets former processes": Mutation(
         Resizing, "former", "sync", always(frozenset()), kind="resizes", first=40
