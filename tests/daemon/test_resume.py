@@ -85,6 +85,7 @@ def test_a_job_whose_pserver_was_killed_ends_with_the_bits_of_one_that_was_not(
     assert [name for name in expected if not np.array_equal(expected[name], found[name])] == []
 
 
+@pytest.mark.long
 def test_a_cut_that_is_found_damaged_while_it_loads_ends_the_job_and_names_the_file(
     killed: Path, tmp_path: Path
 ) -> None:

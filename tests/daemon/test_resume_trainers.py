@@ -128,6 +128,7 @@ def test_three_trainers_of_sync_become_one(tmp_path: Path) -> None:
     assert counts.count(of_three) > 0
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_an_interrupted_job_goes_on_where_its_latest_cut_was(tmp_path: Path) -> None:
     job = write_counting_job(tmp_path, ROWS, "async", EPOCHS, every=100)
