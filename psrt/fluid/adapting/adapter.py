@@ -16,7 +16,13 @@ from psrt.core.errors import ProgramError
 from psrt.fluid.adapting.declared import declared
 from psrt.fluid.adapting.sizes import reshaping
 from psrt.fluid.adapting.steps_first import StepsFirst, batch_first, keeps_steps
-from psrt.fluid.adapting.targets import assign_to, in_rows, with_column, with_dimensions
+from psrt.fluid.adapting.targets import (
+    assign_to,
+    have_column,
+    in_rows,
+    with_column,
+    with_dimensions,
+)
 from psrt.fluid.framework import default_main_program
 from psrt.fluid.names import dtype_name
 from psrt.fluid.param_attr import attr_of
@@ -29,6 +35,11 @@ _BY_DIMENSION = frozenset(("expand", "slice", "split", "unsqueeze", "unstack"))
 
 _OF_COLUMNS = frozenset(("reduce_max", "reduce_mean", "reduce_sum", "slice", "split", "unsqueeze"))
 """Layers whose result depends on the dimensions that rows of lists have."""
+
+_ALIKE_IN_COLUMNS = frozenset(
+    ("dropout", "relu", "scale", "sequence_concat", "sequence_reverse", "sequence_slice", "tanh")
+)
+"""Layers whose result has the dimensions of their inputs."""
 
 _NAME = Parameter("name", Parameter.POSITIONAL_OR_KEYWORD, default=None)
 
@@ -81,6 +92,8 @@ def adapted(name: str, signature: Signature, function: Layer) -> Layer:
         made = default_main_program().call(function, layer_name=layer_name, **given)
         if has_steps:
             return StepsFirst(made)
+        if name in _ALIKE_IN_COLUMNS:
+            made.has_column = have_column(given.values())
         target = bound.arguments.get(target_name)
         return made if target is None else assign_to(target, made)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -151,6 +151,12 @@ def with_column(value: Any) -> Any:
     return default_main_program().call(psrt_layers.reshape, value, (ROWS, 1, value.shape[-1]))
 
 
+def have_column(values: Iterable[Any]) -> bool:
+    """Return whether all vars of ragged rows among `values` have a column, and there is one."""
+    columns = [x.has_column for value in values for x in _variables(value) if x.var.ragged]
+    return bool(columns) and all(columns)
+
+
 def _variables(value: Any) -> Iterator[Variable]:
     if isinstance(value, Variable):
         yield value
@@ -174,6 +180,7 @@ __all__ = [
     "assign_to",
     "begun_outside",
     "guarded",
+    "have_column",
     "in_rows",
     "plain_condition",
     "where",

@@ -182,6 +182,23 @@ def test_rows_of_lists_have_a_dimension_of_their_own() -> None:
     assert area.dtype == "float64"
 
 
+def test_joined_lists_of_rows_have_a_dimension_of_their_own() -> None:
+    ids = [layers.data(name, shape=[1], dtype="int64", lod_level=1) for name in "ab"]
+    rows = [fluid.embedding(each, size=[9, 4], param_attr="table") for each in ids]
+    sums = [layers.reduce_sum(layers.sequence_concat(each), dim=1) for each in (rows, rows[::-1])]
+    both = layers.concat(sums, axis=1)
+    exe = fluid.Executor(PLACE)
+    exe.run(fluid.default_startup_program())
+    table = fluid.global_scope()["table"]
+
+    (found,) = exe.run(
+        feed={"a": lists_of([1, 2]), "b": lists_of([5, 6])}, fetch_list=[both], return_numpy=False
+    )
+
+    expected = np.concatenate([table[[1, 5, 2, 6]], table[[5, 1, 6, 2]]], axis=1)
+    np.testing.assert_array_equal(np.array(found), expected)
+
+
 def lists_of(ids: list[int]) -> fluid.LoDTensor:
     made: fluid.LoDTensor = fluid.create_lod_tensor(np.array(ids)[:, None], [[1] * len(ids)], PLACE)
     return made
