@@ -14,7 +14,7 @@ reading order:
     files            formats: PaddlePaddle's own files
     running          scopes, values, runs and saved files, in a sub-room; default_scope_funcs
                      compiler · data_feeder · feed_queue · reader · parallel_executor · executor
-                     profiler · log_helper · dygraph (refuses)
+                     profiler · log_helper · dygraph op (refuse)
     clusters         transpiler · communicator
     data and files   dataset · io · metrics · average · lod_tensor
     fleet            incubate · distributed
@@ -119,6 +119,7 @@ _ROOMS = (
     "lod_tensor",
     "metrics",
     "nets",
+    "op",
     "parallel_executor",
     "profiler",
     "reader",

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from psrt.core.errors import ProgramError
 from psrt.core.hints import did_you_mean
-from psrt.fluid.names import NamedVars, Variable, dtype_name, first_ops, unique_name
+from psrt.fluid.names import NamedVars, Variable, dtype_name, first_ops, refusing_class, unique_name
 from psrt.fluid.param_attr import ParamAttr
 from psrt.graph.program import Op
 from psrt.graph.program import Program as Graph
@@ -225,6 +225,14 @@ class FluidBlock:
         return self.ops[-1]
 
 
+OpProtoHolder = refusing_class(
+    "fluid.framework",
+    "OpProtoHolder",
+    "declarations of Fluid's ops",
+    "docs/reference/layers.md has those of psrt.",
+)
+
+
 class VarError(ProgramError, ValueError):
     """A var was to be created that is there with another type."""
 
@@ -238,4 +246,4 @@ def _checked(var: Variable, dtype: Any, shape: Sequence[int] | None) -> Variable
     return var
 
 
-__all__ = ["FluidBlock", "FluidOperator", "MemoryReuse", "ProgramBytes"]
+__all__ = ["FluidBlock", "FluidOperator", "MemoryReuse", "OpProtoHolder", "ProgramBytes"]

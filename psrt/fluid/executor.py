@@ -41,6 +41,7 @@ from psrt.fluid.running import (
     keep_fed,
     names_of,
     profiled,
+    rates_alone,
     returned,
     run_watched,
     scope_guard,
@@ -98,7 +99,7 @@ class FluidExecutor:
         is_served = isinstance(part.job, PserverProgram)
         if part is program and (is_served or not (part.graph.ops or part.origin.loaders or feed)):
             _begin(part, scope)
-            return []
+            return [] if is_served else rates_alone(fetch_list, scope, part)
         if isinstance(program, CompiledProgram):
             if program.predictor is not None:
                 tensors: Any = feed or ()

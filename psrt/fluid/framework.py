@@ -15,7 +15,7 @@ from typing import Any
 from psrt.core.errors import ProgramError
 from psrt.core.hints import did_you_mean
 from psrt.core.types import Array
-from psrt.fluid.block import FluidBlock, FluidOperator, MemoryReuse, ProgramBytes
+from psrt.fluid.block import FluidBlock, FluidOperator, MemoryReuse, OpProtoHolder, ProgramBytes
 from psrt.fluid.names import (
     FluidParameter,
     Variable,
@@ -295,6 +295,6 @@ def in_dygraph_mode() -> bool:
 
 
 __all__ = ["FluidParameter", "FluidProgram", "Parameter", "Program", "Variable"]
-__all__ += ["convert_np_dtype_to_dtype_", "grad_var_name"]
+__all__ += ["OpProtoHolder", "convert_np_dtype_to_dtype_", "grad_var_name"]
 __all__ += ["default_main_program", "default_startup_program", "in_dygraph_mode", "name_scope"]
 __all__ += ["program_guard", "switch_main_program", "switch_startup_program"]

@@ -88,6 +88,7 @@ RULES: dict[str, GradientRule] = {
     "group_rows": GradientRule("x", "x"),  # d in the shape of x
     "stack": GradientRule("x", ""),  # the parts of d
     "slice": GradientRule("input", "input"),  # d in its place, else 0
+    "slice_between": GradientRule("input", "input start end"),  # as slice
     "transpose": GradientRule("x", ""),  # d with its dimensions moved back
     "expand": GradientRule("x", "x"),  # d summed over the repetitions
     "cast": GradientRule("x", ""),  # d in the dtype of x

@@ -38,7 +38,7 @@ def total(out: Var) -> Var:
     if out.ragged:
         flat = layers.reshape(out, (-1, int(np.prod(out.shape[1:]))))
         return total(layers.sequence_pool(layers.square(flat), "sum"))
-    if -1 in out.shape[1:]:
+    if min(out.shape[1:], default=0) < 0:
         return layers.reduce_sum(layers.square(out))
     factors = layers.create_parameter([1, *out.shape[1:]] if out.shape else [1], "factors")
     return layers.reduce_sum(layers.elementwise_mul(out, factors))

@@ -95,7 +95,9 @@ def _power(base: float, exponent: float) -> float:
 
 
 def _polynomial(schedule: PolynomialDecay, step: int) -> float:
-    left = 1.0 - min(step, schedule.decay_steps) / schedule.decay_steps
+    cycles = max(-(-step // schedule.decay_steps), 1) if schedule.cycle else 1
+    steps = schedule.decay_steps * cycles
+    left = 1.0 - min(step, steps) / steps
     return (schedule.rate - schedule.end_rate) * math.pow(left, schedule.power) + schedule.end_rate
 
 

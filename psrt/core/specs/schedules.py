@@ -46,12 +46,16 @@ class InverseTimeDecay(StepDecay):
 
 @dataclass(frozen=True)
 class PolynomialDecay(PlainFields):
-    """(rate − end_rate) · (1 − min(t, decay_steps) / decay_steps)^power + end_rate."""
+    """(rate − end_rate) · (1 − min(t, decay_steps) / decay_steps)^power + end_rate.
+
+    `cycle` replaces decay_steps by its smallest multiple, from 1 on, that t has not exceeded.
+    """
 
     rate: float
     decay_steps: int
     end_rate: float = 0.0001
     power: float = 1.0
+    cycle: bool = False
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,8 @@ def _cut(flat: Array, shapes: list[Shape]) -> Iterator[Array]:
 
 
 def _window(op: Bound, *names: str) -> Array:
-    return np.array([op.attrs[name] for name in names], np.int64).reshape(-1)
+    """Pairs as kernels read them: of a padding, that before the image."""
+    return np.array([op.attrs[name][:2] for name in names], np.int64).reshape(-1)
 
 
 # --- convolution ----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -111,6 +112,37 @@ def slice_grad(op: Bound) -> Step:
         d = x_grad.reserve(x.value.shape)
         d.fill(0)
         d[part] = grad.value
+
+    return run
+
+
+def _between(op: Bound) -> Callable[[], tuple[slice, ...]]:
+    """A function that returns the index of a step."""
+    start, end = op.one("start"), op.one("end")
+    before = (slice(None),) * int(op.attrs["axis"])
+    return lambda: (*before, slice(int(start.value.item()), int(end.value.item())))
+
+
+@computes("slice_between")
+def slice_between(op: Bound) -> Step:
+    x, out, part = op.one("input"), op.one("out"), _between(op)
+
+    def run() -> None:
+        found = x.value[part()]
+        np.copyto(out.reserve(found.shape), found)
+
+    return run
+
+
+@computes("slice_between_grad")
+def slice_between_grad(op: Bound) -> Step:
+    grad, x_grad, part = op.one("out@GRAD"), op.one("input@GRAD"), _between(op)
+    x = op.one("input")
+
+    def run() -> None:
+        d = x_grad.reserve(x.value.shape)
+        d.fill(0)
+        d[part()] = grad.value
 
     return run
 

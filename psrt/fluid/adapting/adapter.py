@@ -16,10 +16,18 @@ from psrt.core.errors import ProgramError
 from psrt.fluid.adapting.declared import declared
 from psrt.fluid.adapting.sizes import reshaping
 from psrt.fluid.adapting.steps_first import StepsFirst, batch_first, keeps_steps
-from psrt.fluid.adapting.targets import assign_to, in_rows, with_column, with_dimensions
+from psrt.fluid.adapting.targets import (
+    assign_to,
+    have_column,
+    in_columns,
+    in_rows,
+    with_column,
+    with_dimensions,
+)
 from psrt.fluid.framework import default_main_program
 from psrt.fluid.names import dtype_name
 from psrt.fluid.param_attr import attr_of
+from psrt.graph import layers as psrt_layers
 
 Layer: TypeAlias = Callable[..., Any]
 
@@ -29,6 +37,13 @@ _BY_DIMENSION = frozenset(("expand", "slice", "split", "unsqueeze", "unstack"))
 
 _OF_COLUMNS = frozenset(("reduce_max", "reduce_mean", "reduce_sum", "slice", "split", "unsqueeze"))
 """Layers whose result depends on the dimensions that rows of lists have."""
+
+_ALIKE_IN_COLUMNS = frozenset(
+    ("dropout", "relu", "scale", "sequence_concat", "sequence_reverse", "sequence_slice", "tanh")
+)
+"""Layers whose result has the dimensions of their inputs."""
+
+_LOSSES = frozenset(("huber_loss", "log_loss", "sigmoid_cross_entropy_with_logits", "smooth_l1"))
 
 _NAME = Parameter("name", Parameter.POSITIONAL_OR_KEYWORD, default=None)
 
@@ -54,7 +69,7 @@ def signature_like(function: Layer) -> Signature:
 def adapted(name: str, signature: Signature, function: Layer) -> Layer:
     """Return the layer `name` with Fluid's `signature`, computed by psrt's `function`."""
     known = inspect.signature(function).parameters
-    target_name = next((p.name for p in signature.parameters.values() if _is_target(p)), "")
+    target_name, act_name = _named(signature, "target"), _named(signature, "activation")
 
     def layer(*args: Any, **options: Any) -> Any:
         try:
@@ -78,9 +93,15 @@ def adapted(name: str, signature: Signature, function: Layer) -> Layer:
             given = {key: with_column(value) for key, value in given.items()}
         if name == "reshape":
             given = reshaping(given)
+        if name in _LOSSES:
+            given = in_columns(given)
         made = default_main_program().call(function, layer_name=layer_name, **given)
+        if bound.arguments.get(act_name):
+            made = made.program.call(psrt_layers.scale, made, act=bound.arguments[act_name])
         if has_steps:
             return StepsFirst(made)
+        if name in _ALIKE_IN_COLUMNS:
+            made.has_column = have_column(given.values())
         target = bound.arguments.get(target_name)
         return made if target is None else assign_to(target, made)
 
@@ -96,7 +117,7 @@ def _translated(
     given: dict[str, Any] = {}
     for name, value in arguments.items():
         becomes = signature.parameters[name].annotation
-        if becomes in ("any", "target"):
+        if becomes in ("any", "target", "activation"):
             continue
         if becomes == "fixed":
             _check_fixed(layer, signature.parameters[name], value)
@@ -117,9 +138,10 @@ def _declared(layer: str, name: str, value: Any) -> Any:
     return attr and declared(attr)
 
 
-def _is_target(parameter: Parameter) -> bool:
-    """True for an argument that names the var to write."""
-    return bool(parameter.annotation == "target")
+def _named(signature: Signature, becomes: str) -> str:
+    """The name of the argument that becomes this, "" for none."""
+    named = (p.name for p in signature.parameters.values() if p.annotation == becomes)
+    return next(named, "")
 
 
 def _check_fixed(layer: str, parameter: Parameter, value: Any) -> None:

@@ -30,8 +30,10 @@ def cond(
     """Return what `true_fn` returns where the bool `pred` is True, else what `false_fn` does.
 
     Both return vars of one type, lists of such vars, or None. Raises `ProgramError` for results
-    that differ.
+    that differ, and `TypeError` for what is no function, as Fluid does.
     """
+    _check_callable("true_fn", "cond", true_fn)
+    _check_callable("false_fn", "cond", false_fn)
     with guarded(pred):
         taken = None if true_fn is None else true_fn()
     with guarded(_not(pred)):
@@ -46,9 +48,10 @@ def case(
 ) -> Any:
     """Return the result of the first pair whose condition holds, else of `default`.
 
-    Without a default it is that of the last pair.
+    Without a default it is that of the last pair. Raises `TypeError` as Fluid does.
     """
-    (pred, branch), *others = pred_fn_pairs
+    (pred, branch), *others = _checked_pairs(pred_fn_pairs)
+    _check_callable("default", "case", default)
     if others:
         return cond(pred, branch, lambda: case(others, default))
     return branch() if default is None else cond(pred, branch, default)
@@ -60,13 +63,48 @@ def switch_case(
     default: Branch | None = None,
     name: str | None = None,
 ) -> Any:
-    """Return the result of the branch of this number, else of `default`, or of the last one."""
-    given = branch_fns.items() if isinstance(branch_fns, dict) else branch_fns
-    pairs = sorted(
-        (pair if isinstance(pair, tuple | list) else (number, pair))
-        for number, pair in enumerate(given)
-    )
-    return case([(_is(branch_index, number), branch) for number, branch in pairs], default)
+    """Return the result of the branch of this number, else of `default`, or of the last one.
+
+    Raises `TypeError` and `ValueError` as Fluid does.
+    """
+    if not isinstance(branch_index, Variable) or branch_index.dtype != "int64":
+        raise TypeError(f"The branch_index of switch_case is {branch_index!r}, not one integer.")
+    pairs = _numbered(branch_fns)
+    _check_callable("default", "switch_case", default)
+    return case([(_is(branch_index, number), pairs[number]) for number in sorted(pairs)], default)
+
+
+def _numbered(branch_fns: Any) -> dict[int, Branch]:
+    if not isinstance(branch_fns, list | tuple | dict):
+        raise TypeError(f"The branch_fns of switch_case are {branch_fns!r}, no list or dict.")
+    given = list(branch_fns.items()) if isinstance(branch_fns, dict) else branch_fns
+    pairs: dict[int, Branch] = {}
+    for place, pair in enumerate(given):
+        number, branch = (
+            pair if isinstance(pair, tuple | list) and len(pair) == 2 else (place, pair)
+        )
+        if not isinstance(number, int):
+            raise TypeError(f"A branch of switch_case has the number {number!r}, not an integer.")
+        if number in pairs:
+            raise ValueError(f"Two branches of switch_case have the number {number}.")
+        _check_callable(f"branch {number}", "switch_case", branch)
+        pairs[number] = branch
+    return pairs
+
+
+def _checked_pairs(pairs: Any) -> Sequence[tuple[Variable, Branch]]:
+    if not isinstance(pairs, list | tuple):
+        raise TypeError(f"The pred_fn_pairs of case are {pairs!r}, no list or tuple.")
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], Variable):
+            raise TypeError(f"case was given {pair!r}, not a condition and a function.")
+        _check_callable("function of a pair", "case", pair[1])
+    return pairs
+
+
+def _check_callable(what: str, layer: str, branch: Any) -> None:
+    if branch is not None and not callable(branch):
+        raise TypeError(f"The {what} in {layer} must be callable")
 
 
 class Switch:
@@ -164,7 +202,10 @@ def _chosen(pred: Variable, taken: Any, other: Any) -> Any:
         return where(pred, taken, other)
     elif taken is None and other is None:
         return None
-    raise ProgramError(f"The branches of cond return {taken!r} and {other!r}, which differ.")
+    raise ProgramError(
+        "Incompatible return values of true_fn and false_fn in cond: "
+        f"{taken!r} and {other!r} differ."
+    )
 
 
 def _not(x: Variable) -> Variable:

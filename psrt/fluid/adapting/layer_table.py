@@ -1,7 +1,8 @@
 """Table of Fluid 1.8's layers that psrt has, with Fluid's arguments in Fluid's order.
 
 A line is a signature. An argument becomes psrt's of that name; `input: x` becomes x; `any` is
-ignored, for it changes no number; `target` is the var that gets the result; `fixed` raises
+ignored, for it changes no number; `target` is the var that gets the result; an `activation` follows
+the layer; `fixed` raises
 `ProgramError` unless it has the value written here, the only one psrt has. `param_attr`,
 `bias_attr` and `attr` become psrt's declarations. None leaves an argument at psrt's default. Every
 layer also takes `name`.
@@ -72,7 +73,7 @@ reduce_mean(input: x, dim=None, keep_dim=False)
 reduce_min(input: x, dim=None, keep_dim=False)
 reduce_prod(input: x, dim=None, keep_dim=False)
 reduce_sum(input: x, dim=None, keep_dim=False)
-reshape(x, shape, actual_shape: fixed=None, act: fixed=None, inplace: any=False)
+reshape(x, shape, actual_shape: fixed=None, act: activation=None, inplace: any=False)
 scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None)
 sequence_concat(input)
 sequence_conv(input, num_filters, filter_size=3, filter_stride: fixed=1, padding: fixed=True,

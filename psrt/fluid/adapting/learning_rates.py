@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from psrt.core import specs
-from psrt.core.errors import ProgramError
 from psrt.core.specs import LearningRate
 from psrt.fluid.adapting.tensors import autoincreased_step_counter
 from psrt.fluid.names import Variable
@@ -45,14 +44,9 @@ def polynomial_decay(
 ) -> LearningRate:
     """Polynomial decay from learning_rate to end_learning_rate in decay_steps.
 
-    `cycle` raises `ProgramError`.
+    With `cycle` the rate rises again after decay_steps, to decay in one more time as many.
     """
-    if cycle:
-        raise ProgramError(
-            "layers.polynomial_decay was given cycle=True; psrt decays once.",
-            hint="Use layers.piecewise_decay for a rate that rises again.",
-        )
-    return specs.PolynomialDecay(learning_rate, decay_steps, end_learning_rate, power)
+    return specs.PolynomialDecay(learning_rate, decay_steps, end_learning_rate, power, cycle)
 
 
 def piecewise_decay(boundaries: Sequence[int], values: Sequence[float]) -> LearningRate:

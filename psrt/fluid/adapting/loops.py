@@ -207,14 +207,23 @@ class StaticRNN(_UserLoop):
     def _element(self, loop: Any, x: Any) -> Any:
         """The element of the examples' lists, all of which have as many elements as steps."""
         with loop.outside():
-            length = psrt_layers.fill_constant_batch_size_like(x, (ROWS, 1), "int64", self._steps)
-            lists = psrt_layers.sequence_unpad(x, length)
+            lists = psrt_layers.sequence_unpad(x, _lengths(x, self._steps))
         return loop.element(lists)
 
     def _padded(self, lists: Variable) -> Variable:
-        padded, _ = self._call(psrt_layers.sequence_pad, lists, 0.0, self._steps)
+        steps = self._steps if self._steps >= 0 else None
+        padded, _ = self._call(psrt_layers.sequence_pad, lists, 0.0, steps)
         made: Variable = padded
         return made
+
+
+def _lengths(x: Any, steps: int) -> Any:
+    """Equal lengths of all examples of `x` (batch, steps, …), whose steps may differ by batch."""
+    like = psrt_layers.fill_constant_batch_size_like
+    if steps >= 0:
+        return like(x, (ROWS, 1), "int64", steps)
+    found = psrt_layers.slice(psrt_layers.shape(x), [0], [1], [2])
+    return psrt_layers.elementwise_mul(like(x, (ROWS, 1), "int64", 1), found)
 
 
 __all__ = ["DynamicRNN", "StaticRNN", "stack", "transpose"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -134,6 +134,20 @@ def in_rows(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: as_rows(value) for name, value in given.items()}
 
 
+def in_columns(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments whose lists of numbers are lists of rows (n, 1), if others are such."""
+    found = [var for value in given.values() for var in _variables(value)]
+    if not (all(x.var.ragged for x in found) and any(x.var.shape == (ROWS, 1) for x in found)):
+        return dict(given)
+    call = default_main_program().call
+    return {
+        name: call(psrt_layers.reshape, x, (ROWS, 1))
+        if isinstance(x, Variable) and x.var.shape == (ROWS,)
+        else x
+        for name, x in given.items()
+    }
+
+
 def with_dimensions(value: Any) -> Any:
     """Return scalars as users see them, of shape (1,), in lists, too; other values as they are."""
     if isinstance(value, Variable) and value.var.shape == ():
@@ -149,6 +163,12 @@ def with_column(value: Any) -> Any:
     if not isinstance(value, Variable) or not value.has_column:
         return value
     return default_main_program().call(psrt_layers.reshape, value, (ROWS, 1, value.shape[-1]))
+
+
+def have_column(values: Iterable[Any]) -> bool:
+    """Return whether all vars of ragged rows among `values` have a column, and there is one."""
+    columns = [x.has_column for value in values for x in _variables(value) if x.var.ragged]
+    return bool(columns) and all(columns)
 
 
 def _variables(value: Any) -> Iterator[Variable]:
@@ -174,6 +194,8 @@ __all__ = [
     "assign_to",
     "begun_outside",
     "guarded",
+    "have_column",
+    "in_columns",
     "in_rows",
     "plain_condition",
     "where",

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from psrt.fluid.adapting.steps_first import StepsFirst, batch_first
 from psrt.fluid.adapting.targets import assign_to, in_rows, with_column, with_dimensions
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import Variable, dtype_name, unique_name
@@ -49,12 +50,15 @@ def assign(input: Any, output: Variable | None = None) -> Variable:
     return made if output is None else assign_to(output, made)
 
 
-def concat(input: Any, axis: int = 0, name: str | None = None) -> Variable:
+def concat(input: Any, axis: int = 0, name: str | None = None) -> Any:
     """Join vars along `axis`; that of the examples takes one var, which stays as it is.
 
     Lists of one element an example are joined with rows of examples as these.
     """
     listed = [input] if isinstance(input, Variable) else list(input)
+    if any(isinstance(x, StepsFirst) for x in listed):
+        xs = list(batch_first({str(n): x for n, x in enumerate(listed)}).values())
+        return StepsFirst(concat(xs, {0: 1, 1: 0}.get(axis, axis), name))
     xs = with_dimensions(in_rows({"input": listed})["input"])
     if all(x.has_column for x in xs):
         xs = [with_column(x) for x in xs]

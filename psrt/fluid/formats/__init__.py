@@ -8,10 +8,11 @@ layer_readers     the same for ops with parameters, and of sequences
 program_reader    programs of files, to predict with
 appending         ops that users append by Fluid's types
 op_writers        ops of psrt as ops of a file
+layer_writers     the same for ops with parameters, and of sequences
 program_writer    files of programs
 """
 
-from psrt.fluid.formats import layer_readers
+from psrt.fluid.formats import layer_readers, layer_writers
 from psrt.fluid.formats.appending import append_op
 from psrt.fluid.formats.program_reader import ReadProgram, read_program
 from psrt.fluid.formats.program_writer import write_program
@@ -21,6 +22,7 @@ __all__ = [
     "ReadProgram",
     "append_op",
     "layer_readers",
+    "layer_writers",
     "read_program",
     "read_tensors",
     "write_program",

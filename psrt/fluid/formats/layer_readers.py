@@ -24,15 +24,12 @@ def _lookup(op: ReadOp) -> Outputs:
 @reads("conv2d", "depthwise_conv2d")
 def _conv2d(op: ReadOp) -> Outputs:
     filters, _, *size = op.shape("Filter")
-    padding = op.attr("paddings", [0, 0])
-    if len(padding) == 4 and padding[::2] == padding[1::2]:
-        padding = padding[::2]
     made = layers.conv2d(
         op.one("Input"),
         filters,
         size,
         op.attr("strides", [1, 1]),
-        padding,
+        _padding(op),
         op.attr("dilations", [1, 1]),
         op.attr("groups", 1),
         param_attr=op.param("Filter"),
@@ -40,6 +37,12 @@ def _conv2d(op: ReadOp) -> Outputs:
         data_format=op.attr("data_format", "NCHW").replace("AnyLayout", "NCHW"),
     )
     return {"Output": made}
+
+
+def _padding(op: ReadOp) -> Any:
+    """Sizes, or what they are computed by: SAME or VALID."""
+    how = op.attr("padding_algorithm", "EXPLICIT")
+    return op.attr("paddings", [0, 0]) if how == "EXPLICIT" else how
 
 
 @reads("pool2d")
@@ -52,7 +55,7 @@ def _pool2d(op: ReadOp) -> Outputs:
         op.attr("ksize"),
         op.attr("pooling_type", "max"),
         op.attr("strides", [1, 1]),
-        op.attr("paddings", [0, 0]),
+        _padding(op),
         whole,
         ceil_mode=op.attr("ceil_mode", False),
         exclusive=op.attr("exclusive", True),

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from psrt.core.types import Shape
-from psrt.fluid.formats.records import Long
 from psrt.fluid.formats.tensor_files import NUMBERS
 from psrt.graph.ops import ANY, ROWS
 from psrt.graph.program import Op, Var
@@ -46,7 +45,7 @@ def writes(*types: str) -> Callable[[Writer], Writer]:
     return register
 
 
-def _names(op: Op) -> tuple[str, str]:
+def names_of(op: Op) -> tuple[str, str]:
     """The names of the only input x and of the output."""
     return next(iter(op.inputs.values()))[0], op.outputs["out"][0]
 
@@ -61,33 +60,33 @@ softsign logsigmoid assign relu6 leaky_relu elu swish hard_sigmoid pow clip soft
 
 @writes(*_OF_ONE.split())
 def _of_one(op: Op, to: FileTarget) -> None:
-    x, out = _names(op)
+    x, out = names_of(op)
     to.op(op.type, {"X": [x]}, {"Out": [out]}, **op.attrs)
 
 
 @writes("gelu", "gelu_tanh")
 def _gelu(op: Op, to: FileTarget) -> None:
-    x, out = _names(op)
+    x, out = names_of(op)
     to.op("gelu", {"X": [x]}, {"Out": [out]}, approximate=op.type == "gelu_tanh")
 
 
 @writes("scale")
 def _scale(op: Op, to: FileTarget) -> None:
-    x, out = _names(op)
+    x, out = names_of(op)
     numbers = {name: float(op.attrs[name]) for name in ("scale", "bias")}
     to.op("scale", {"X": [x]}, {"Out": [out]}, bias_after_scale=True, **numbers)
 
 
 @writes("cast")
 def _cast(op: Op, to: FileTarget) -> None:
-    x, out = _names(op)
+    x, out = names_of(op)
     dtypes = {"in_dtype": NUMBERS[to.var(x).dtype], "out_dtype": NUMBERS[op.attrs["dtype"]]}
     to.op("cast", {"X": [x]}, {"Out": [out]}, **dtypes)
 
 
 @writes("dropout")
 def _dropout(op: Op, to: FileTarget) -> None:
-    x, out = _names(op)
+    x, out = names_of(op)
     kept = {"dropout_prob": float(op.attrs["p"]), "is_test": True}
     how = op.attrs["implementation"]
     to.op("dropout", {"X": [x]}, {"Out": [out]}, dropout_implementation=how, **kept)
@@ -104,7 +103,7 @@ def _elementwise(op: Op, to: FileTarget) -> None:
 
 @writes("square_error_cost")
 def _square_error(op: Op, to: FileTarget) -> None:
-    _, out = _names(op)
+    _, out = names_of(op)
     apart = to.temp(to.shape(out))
     sides = {"X": op.inputs["input"], "Y": op.inputs["label"]}
     to.op("elementwise_sub", sides, {"Out": [apart]}, axis=-1)
@@ -124,10 +123,10 @@ def _fc(op: Op, to: FileTarget) -> None:
     if len(parts) > 1:
         made = to.temp(shape, ragged=ragged)
         to.op("sum", {"X": parts}, {"Out": [made]})
-    _finish(op, to, made, axis=len(shape) - 1)
+    finish(op, to, made, axis=len(shape) - 1)
 
 
-def _finish(op: Op, to: FileTarget, made: str, axis: int) -> None:
+def finish(op: Op, to: FileTarget, made: str, axis: int) -> None:
     """Add the bias along `axis`, and apply the fused activation."""
     out, bias = op.outputs["out"][0], op.inputs.get("bias", ())
     shape, ragged = to.shape(out), to.var(out).ragged
@@ -168,7 +167,7 @@ def _stack(op: Op, to: FileTarget) -> None:
 
 @writes("reshape")
 def _reshape(op: Op, to: FileTarget) -> None:
-    x, out = _names(op)
+    x, out = names_of(op)
     before, sizes = to.shape(x), list(op.attrs["shape"])
     for at, size in enumerate(sizes):
         if size < 0 and before[at : at + 1] == (size,):
@@ -182,14 +181,14 @@ def _reshape(op: Op, to: FileTarget) -> None:
 
 @writes("transpose")
 def _transpose(op: Op, to: FileTarget) -> None:
-    x, out = _names(op)
+    x, out = names_of(op)
     same = {"XShape": [to.temp((0, *to.shape(x)))]}
     to.op("transpose2", {"X": [x]}, {"Out": [out], **same}, axis=list(op.attrs["perm"]))
 
 
 @writes("slice")
 def _slice(op: Op, to: FileTarget) -> None:
-    x, out = _names(op)
+    x, out = names_of(op)
     to.op("slice", {"Input": [x]}, {"Out": [out]}, decrease_axis=[], **op.attrs)
 
 
@@ -198,103 +197,10 @@ def _slice(op: Op, to: FileTarget) -> None:
 
 @writes(*(f"reduce_{name}" for name in ["sum", "mean", "max", "min", "prod"]))
 def _reduce(op: Op, to: FileTarget) -> None:
-    x, out = _names(op)
+    x, out = names_of(op)
     axes = list(op.attrs["axes"])
     options = {"keep_dim": op.attrs["keep_dims"], "reduce_all": len(axes) == len(to.shape(x))}
     to.op(op.type, {"X": [x]}, {"Out": [out]}, dim=axes or [0], **options)
 
 
-# --- layers with parameters ---
-
-
-@writes("embedding")
-def _embedding(op: Op, to: FileTarget) -> None:
-    ids, out = op.inputs["ids"][0], op.outputs["out"][0]
-    padding = op.attrs["padding_id"]
-    type = "lookup_table" if to.var(ids).ragged else "lookup_table_v2"
-    given = {"Ids": [ids], "W": op.inputs["table"]}
-    to.op(type, given, {"Out": [out]}, padding_idx=Long(-1 if padding is None else padding))
-
-
-@writes("conv2d")
-def _conv2d(op: Op, to: FileTarget) -> None:
-    made = to.temp(to.shape(op.outputs["out"][0]))
-    to.op(
-        "conv2d",
-        {"Input": op.inputs["input"], "Filter": op.inputs["filter"]},
-        {"Output": [made]},
-        strides=list(op.attrs["stride"]),
-        paddings=list(op.attrs["padding"]),
-        dilations=list(op.attrs["dilation"]),
-        groups=op.attrs["groups"],
-        data_format="NCHW",
-        padding_algorithm="EXPLICIT",
-    )
-    _finish(op, to, made, axis=1)
-
-
-@writes("pool2d")
-def _pool2d(op: Op, to: FileTarget) -> None:
-    x, out = _names(op)
-    to.op(
-        "pool2d",
-        {"X": [x]},
-        {"Out": [out]},
-        pooling_type={"max": "max", "average": "avg"}[op.attrs["pool"]],
-        ksize=list(op.attrs["size"]),
-        strides=list(op.attrs["stride"]),
-        paddings=list(op.attrs["padding"]),
-        ceil_mode=op.attrs["ceil_mode"],
-        exclusive=op.attrs["exclusive"],
-        global_pooling=False,
-        adaptive=False,
-        data_format="NCHW",
-        padding_algorithm="EXPLICIT",
-    )
-
-
-@writes("batch_norm")
-def _batch_norm(op: Op, to: FileTarget) -> None:
-    inputs = {slot.title(): op.inputs[slot] for slot in ("scale", "bias", "mean", "variance")}
-    made: dict[str, Sequence[str]] = {"Y": op.outputs["out"]}
-    made |= {"MeanOut": inputs["Mean"], "VarianceOut": inputs["Variance"]}
-    channels = to.shape(op.inputs["scale"][0])
-    made |= {slot: [to.temp(channels)] for slot in ("SavedMean", "SavedVariance")}
-    to.op(
-        "batch_norm",
-        {"X": op.inputs["input"], **inputs},
-        made,
-        momentum=float(op.attrs["momentum"]),
-        epsilon=float(op.attrs["epsilon"]),
-        is_test=True,
-        use_global_stats=op.attrs["use_global_stats"],
-        data_layout="NCHW",
-    )
-
-
-@writes("layer_norm")
-def _layer_norm(op: Op, to: FileTarget) -> None:
-    given = {slot.title(): op.inputs[slot] for slot in ("scale", "bias") if slot in op.inputs}
-    rows = {"Mean": [to.temp((ROWS,))], "Variance": [to.temp((ROWS,))]}
-    axes = {"begin_norm_axis": op.attrs["axis"], "epsilon": float(op.attrs["epsilon"])}
-    x = op.inputs["input"]
-    to.op("layer_norm", {"X": x, **given}, {"Y": op.outputs["out"], **rows}, **axes)
-
-
-# --- sequences ---
-
-
-@writes("sequence_pool")
-def _sequence_pool(op: Op, to: FileTarget) -> None:
-    x, out = _names(op)
-    made = {"Out": [out], "MaxIndex": [to.temp(to.shape(out), "int32")]}
-    to.op("sequence_pool", {"X": [x]}, made, pooltype=op.attrs["pool"].upper(), is_test=True)
-
-
-@writes("sequence_softmax")
-def _sequence_softmax(op: Op, to: FileTarget) -> None:
-    x, out = _names(op)
-    to.op("sequence_softmax", {"X": [x]}, {"Out": [out]})
-
-
-__all__ = ["WRITERS", "FileTarget", "NotWritten"]
+__all__ = ["WRITERS", "FileTarget", "NotWritten", "finish", "names_of", "writes"]

@@ -15,15 +15,15 @@ _END = 2**31 - 1
 def part_of(x: Var, index: Any) -> Var:
     """Return the elements of `x` at `index`: whole numbers, slices without steps, and `...`.
 
-    A whole number takes its dimension away. Raises `ProgramError` for other indices, and where the
-    dimension of the examples is cut.
+    A number may be a var, one int64. A whole number takes its dimension away. Raises
+    `ProgramError` for other indices, and where the dimension of the examples is cut.
     """
     if x.shape == ():
         x = layers.reshape(x, (1,))
-    axes, starts, ends = list[int](), list[int](), list[int]()
+    axes, starts, ends = list[int](), list[int | Var](), list[int | Var]()
     dropped: set[int] = set()
     for axis, each in enumerate(_spread(index, x.shape)):
-        if each == slice(None):
+        if isinstance(each, slice) and each == slice(None):
             continue
         start, end = _range(each, x)
         axes.append(axis)
@@ -48,10 +48,12 @@ def _spread(index: Any, shape: Shape) -> list[Any]:
     return given
 
 
-def _range(each: Any, x: Var) -> tuple[int, int]:
+def _range(each: Any, x: Var) -> tuple[int | Var, int | Var]:
     """The first position and the one behind the last."""
     if isinstance(each, slice) and each.step in (None, 1):
-        return each.start or 0, _END if each.stop is None else each.stop
+        return 0 if each.start is None else each.start, _END if each.stop is None else each.stop
+    if isinstance(each, Var):
+        return each, layers.scale(each, 1.0, 1.0)
     if isinstance(each, int) and not isinstance(each, bool):
         return each, each + 1 if each != -1 else _END
     raise ProgramError(

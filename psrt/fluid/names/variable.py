@@ -239,9 +239,11 @@ def shown_shape(shape: Shape) -> Shape:
 
 
 def unwrapped(value: Any) -> Any:
-    """Return vars for variables, in lists and tuples, too."""
+    """Return vars for variables, in lists, tuples and slices, too."""
     if isinstance(value, Variable):
         return value.var
     if isinstance(value, list | tuple):
         return type(value)(unwrapped(item) for item in value)
+    if isinstance(value, slice):
+        return slice(unwrapped(value.start), unwrapped(value.stop), value.step)
     return value

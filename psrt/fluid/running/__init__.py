@@ -25,7 +25,7 @@ predictors    predictors by the names of Fluid's inference library
 from psrt.fluid.running import profiled
 from psrt.fluid.running.blas_threads import bound_blas
 from psrt.fluid.running.connection import connected, disconnect
-from psrt.fluid.running.fetched import FetchedRates, FetchedTensors
+from psrt.fluid.running.fetched import FetchedRates, FetchedTensors, rates_alone
 from psrt.fluid.running.lod_tensor import (
     LoDTensor,
     LoDTensorArray,
@@ -94,5 +94,6 @@ __all__ += ["chosen", "connected", "create_lod_tensor", "disconnect", "feed_of",
 __all__ += ["initialise", "is_parameter", "is_persistable", "load_inference_model", "load_params"]
 __all__ += ["load_persistables", "load_vars", "names_of", "returned", "run_watched"]
 __all__ += ["save_inference_model", "save_params", "save_persistables", "save_vars", "scope_guard"]
-__all__ += ["FetchedRates", "FetchedTensors", "ScopeVar", "keep_fed", "sequential"]
+__all__ += ["FetchedRates", "FetchedTensors", "ScopeVar", "keep_fed", "rates_alone"]
+__all__ += ["sequential"]
 __all__ += ["get_parameter_value", "get_parameter_value_by_name", "get_program_persistable_vars"]

@@ -10,7 +10,9 @@ import numpy as np
 
 from psrt.core.specs import LearningRate, rate_at
 from psrt.core.tensors import Ragged
+from psrt.fluid.framework import FluidProgram
 from psrt.fluid.running.lod_tensor import LoDTensor
+from psrt.fluid.running.scope import FluidScope
 from psrt.fluid.running.values import FluidArray
 from psrt.graph.derived import outer_lists
 from psrt.graph.program import Program
@@ -28,6 +30,11 @@ class FetchedRates:
         if not self._rates:
             self.vars = fetches
 
+    @property
+    def are_all(self) -> bool:
+        """True for schedules alone."""
+        return bool(self._rates) and not self.vars
+
     def beside(self, values: Sequence[Any], step: int) -> list[Any]:
         """Return the values of `vars` with those of schedules in step `step` = 0, 1, … among them,
         float32 (1,)."""
@@ -35,6 +42,15 @@ class FetchedRates:
         for at, rate in self._rates.items():
             found.insert(at, np.array([rate_at(rate, step)], np.float32).view(FluidArray))
         return found
+
+
+def rates_alone(fetches: Any, scope: FluidScope, program: FluidProgram) -> list[Any]:
+    """Return the values of schedules in the next step of a program without ops."""
+    rates = FetchedRates(fetches)
+    if not rates.are_all:
+        return []
+    scope.steps[program] += 1
+    return rates.beside([], scope.steps[program] - 1)
 
 
 class FetchedTensors:

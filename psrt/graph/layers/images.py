@@ -1,6 +1,8 @@
 """Layers over images (rows, channels, height, width).
 
-Sizes, strides, paddings and dilations are one number, or a pair (rows, columns).
+Sizes, strides and dilations are one number, or a pair (rows, columns). A padding is that, or four
+numbers (top, bottom, left, right), "VALID" for none, or "SAME" for so much, the odd one behind,
+that a stride of 1 keeps the size, and a larger one divides it.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+from psrt.core.types import Shape
 from psrt.graph.arguments import are_several
 from psrt.graph.builder import Layer
 from psrt.graph.initializer import Constant, Normal
@@ -18,6 +21,7 @@ from psrt.graph.param import Param
 from psrt.graph.program import Var
 
 Size: TypeAlias = int | Sequence[int]
+Padding: TypeAlias = Size | str
 
 _POOLS = {"max": "max", "avg": "average"}
 
@@ -27,7 +31,7 @@ def conv2d(
     num_filters: int,
     filter_size: Size,
     stride: Size = 1,
-    padding: Size = 0,
+    padding: Padding = 0,
     dilation: Size = 1,
     groups: int = 1,
     act: str | None = None,
@@ -37,9 +41,9 @@ def conv2d(
     """2-D convolution, activation(filter ⋆ input + bias): (rows, C, H, W) → (rows, F, H', W').
 
     F is `num_filters`, H' = ⌊(H + 2 padding − dilation (filter_size − 1) − 1) / stride⌋ + 1. With
-    `groups` a filter reads the C / groups channels of its group. The filter (F, C / groups, kh, kw)
-    starts as N(0, 2 / (C kh kw)), the variance of He et al. 2015; the bias, which `bias=False`
-    omits, at 0.
+    `groups` a filter reads the C / groups channels of its group; with "SAME" dilation is 1. The
+    filter (F, C / groups, kh, kw) starts as N(0, 2 / (C kh kw)), the variance of He et al. 2015;
+    the bias, which `bias=False` omits, at 0.
     """
     layer = Layer("conv2d")
     channels = _channels(layer, input)
@@ -54,12 +58,13 @@ def conv2d(
     weights = layer.parameter("w_0", (num_filters, channels // groups, *size), param, spread)
     biases = [] if bias is False else [layer.parameter("b_0", (num_filters,), bias, Constant(0.0))]
     fused = act if act in FUSED_ACTIVATIONS else ""
+    steps = _pair(layer, "stride", stride, least=1)
     out = layer.op(
         "conv2d",
         {"input": input, "filter": weights, "bias": biases},
-        stride=_pair(layer, "stride", stride, least=1),
-        padding=_pair(layer, "padding", padding, least=0),
-        dilation=_pair(layer, "dilation", dilation, least=1),
+        stride=steps,
+        padding=_sides(layer, "padding", padding, input.shape[2:], size, steps),
+        dilation=(1, 1) if _named(padding) == "SAME" else _pair(layer, "dilation", dilation, 1),
         groups=groups,
         activation=fused or "",
     )
@@ -71,7 +76,7 @@ def pool2d(
     pool_size: Size = -1,
     pool_type: str = "max",
     pool_stride: Size = 1,
-    pool_padding: Size = 0,
+    pool_padding: Padding = 0,
     global_pooling: bool = False,
     ceil_mode: bool = False,
     exclusive: bool = True,
@@ -87,12 +92,13 @@ def pool2d(
     _channels(layer, input)
     if pool_type not in _POOLS:
         raise layer.error(f"argument pool_type is {pool_type!r}, psrt has max and avg")
+    padding: tuple[int, ...] = (0, 0)
     if global_pooling:
-        size, stride, padding = input.shape[2:], (1, 1), (0, 0)
+        size, stride = input.shape[2:], (1, 1)
     else:
         size = _pair(layer, "pool_size", pool_size, least=1)
         stride = _pair(layer, "pool_stride", pool_stride, least=1)
-        padding = _pair(layer, "pool_padding", pool_padding, least=0)
+        padding = _sides(layer, "pool_padding", pool_padding, input.shape[2:], size, stride)
     return layer.op(
         "pool2d",
         {"input": input},
@@ -111,11 +117,11 @@ def simple_img_conv_pool(
     filter_size: Size,
     pool_size: Size,
     pool_stride: Size,
-    pool_padding: Size = 0,
+    pool_padding: Padding = 0,
     pool_type: str = "max",
     global_pooling: bool = False,
     conv_stride: Size = 1,
-    conv_padding: Size = 0,
+    conv_padding: Padding = 0,
     conv_dilation: Size = 1,
     conv_groups: int = 1,
     act: str | None = None,
@@ -152,3 +158,35 @@ def _pair(layer: Layer, argument: str, given: Size, least: int) -> tuple[int, in
     if len(listed) != 2 or min(listed) < least:
         raise layer.error(f"argument {argument} is {given}, not one or two sizes from {least} on")
     return listed[0], listed[1]
+
+
+def _sides(
+    layer: Layer, argument: str, given: Padding, image: Shape, window: Shape, stride: Shape
+) -> tuple[int, ...]:
+    """(rows, columns), or (top, left, bottom, right) where sides of an image differ."""
+    name = _named(given)
+    if name == "VALID":
+        return 0, 0
+    if isinstance(given, str):
+        before, behind = _kept_size(layer, argument, given, image, window, stride)
+    elif not isinstance(given, int) and are_several(given) and len(given) == 4:
+        top, bottom, left, right = layer.wholes(argument, given)
+        before, behind = (top, left), (bottom, right)
+    else:
+        before = behind = _pair(layer, argument, given, least=0)
+    return before if before == behind else (*before, *behind)
+
+
+def _kept_size(
+    layer: Layer, argument: str, given: Padding, image: Shape, window: Shape, stride: Shape
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    if _named(given) != "SAME" or min(image) < 0:
+        known = f"; the images have {image} pixels" if _named(given) == "SAME" else ""
+        raise layer.error(f"argument {argument} is {given!r}, not sizes, SAME or VALID{known}")
+    sizes = zip(image, window, stride, strict=True)
+    whole = [max((math.ceil(n / s) - 1) * s + w - n, 0) for n, w, s in sizes]
+    return tuple(n // 2 for n in whole), tuple(n - n // 2 for n in whole)
+
+
+def _named(padding: Padding) -> str:
+    return padding.upper() if isinstance(padding, str) else ""

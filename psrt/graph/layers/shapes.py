@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from psrt.graph.arguments import are_several
 from psrt.graph.builder import Layer
 from psrt.graph.ops import ANY, ROWS
 from psrt.graph.program import Var
@@ -60,26 +61,32 @@ def split(input: Var, num_or_sections: int | Sequence[int], dim: int = -1) -> li
     return _parts(layer, input, at, sizes)
 
 
-def slice(input: Var, axes: Sequence[int], starts: Sequence[int], ends: Sequence[int]) -> Var:
+def slice(
+    input: Var, axes: Sequence[int], starts: Sequence[int | Var], ends: Sequence[int | Var]
+) -> Var:
     """Take elements `starts` up to, not including, `ends` of the dimensions `axes`.
 
     Negative positions count from the end and too large ends are cut, as in Python. Examples, in
-    dimension 0 of a batch or of a replica's share of it, are counted from the front alone.
+    dimension 0 of a batch or of a replica's share of it, are counted from the front alone. A
+    position is a number or a var, one int64; the size of its dimension then differs from step to
+    step, as it does between positions from the end of an open size.
     """
     layer = Layer("slice")
     layer.checked("input", input)
-    axes, starts = layer.wholes("axes", axes), layer.wholes("starts", starts)
-    ends = layer.wholes("ends", ends)
-    if not len(axes) == len(starts) == len(ends):
+    found = [from_front(layer, (input,), axis) for axis in layer.wholes("axes", axes)]
+    low, high = _positions(layer, "starts", starts), _positions(layer, "ends", ends)
+    if not len(found) == len(low) == len(high):
         raise layer.error(f"arguments axes {axes}, starts {starts}, ends {ends} differ in length")
-    found = [from_front(layer, (input,), axis) for axis in axes]
-    sizes = [_sliced_size(layer, input, *each) for each in zip(found, starts, ends, strict=True)]
+    if any(_is_between(input, *each) for each in zip(found, low, high, strict=True)):
+        return _sliced_between(layer, input, found, low, high)
+    first, last = layer.wholes("starts", low), layer.wholes("ends", high)
+    sizes = [_sliced_size(layer, input, *each) for each in zip(found, first, last, strict=True)]
     return layer.op(
         "slice",
         {"input": input},
         axes=tuple(found),
-        starts=tuple(_position(at, size) for at, size in zip(starts, sizes, strict=True)),
-        ends=tuple(_position(at, size) for at, size in zip(ends, sizes, strict=True)),
+        starts=tuple(_position(at, size) for at, size in zip(first, sizes, strict=True)),
+        ends=tuple(_position(at, size) for at, size in zip(last, sizes, strict=True)),
     )
 
 
@@ -178,6 +185,43 @@ def _sliced_size(layer: Layer, x: Var, axis: int, start: int, end: int) -> int:
     """The size of a dimension to slice; `end` where it is open and no position counts from it."""
     is_open = 0 <= axis < len(x.shape) and x.shape[axis] < 0 and start >= 0 and end >= 0
     return end if is_open else _known_size(layer, "input", x, axis)
+
+
+def _sliced_between(
+    layer: Layer,
+    input: Var,
+    axes: Sequence[int],
+    starts: Sequence[int | Var],
+    ends: Sequence[int | Var],
+) -> Var:
+    """Slice dimension by dimension, as a position of a step is one number."""
+    for axis, *limits in zip(axes, starts, ends, strict=True):
+        if _is_between(input, axis, *limits):
+            start, end = (_as_var(layer, at) for at in limits)
+            given: dict[str, Var | Sequence[Var]] = {"input": input, "start": start, "end": end}
+            input = layer.op("slice_between", given, axis=axis)
+        else:
+            input = slice(input, [axis], *([at] for at in limits))
+    return input
+
+
+def _is_between(x: Var, axis: int, start: int | Var, end: int | Var) -> bool:
+    """Return whether the positions in a dimension are known in a step alone."""
+    if isinstance(start, Var) or isinstance(end, Var):
+        return True
+    return 0 < axis < len(x.shape) and x.shape[axis] < 0 and min(start, end) < 0
+
+
+def _positions(layer: Layer, argument: str, given: Sequence[int | Var]) -> list[int | Var]:
+    if not are_several(given):
+        layer.wholes(argument, given)  # raises
+    return [at if isinstance(at, Var) else layer.whole(argument, at) for at in given]
+
+
+def _as_var(layer: Layer, at: int | Var) -> Var:
+    if isinstance(at, Var):
+        return at
+    return layer.op("fill_constant", {}, shape=(1,), dtype="int64", value=at)
 
 
 def _position(at: int, size: int) -> int:

@@ -1,10 +1,12 @@
 """Convolution and pooling of images (rows, channels, height, width).
 
-Sizes, strides, paddings and dilations are pairs (rows, columns). Slots have the names of the
-layers' arguments.
+Sizes, strides and dilations are pairs (rows, columns), and so is a padding, or it has four numbers
+(top, left, bottom, right). Slots have the names of the layers' arguments.
 """
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 from psrt.core.types import Shape
 from psrt.graph.ops.dense import FUSED_ACTIVATIONS
@@ -13,16 +15,25 @@ from psrt.graph.ops.table import OpCall, TensorType, Types, define
 POOLS = ("max", "average")
 
 
-def convolved_size(size: int, filter_size: int, stride: int, padding: int, dilation: int) -> int:
-    """⌊(size + 2 padding − dilation (filter − 1) − 1) / stride⌋ + 1; below 1 if it does not fit."""
-    return (size + 2 * padding - dilation * (filter_size - 1) - 1) // stride + 1
+Sides: TypeAlias = tuple[int, int]
+"""Padding of one dimension: before and behind the image."""
 
 
-def pooled_size(size: int, window: int, stride: int, padding: int, ceil: bool) -> int:
+def sides_of(padding: Shape) -> list[Sides]:
+    """Padding before and behind, of rows and of columns; that of a pair is equal on both sides."""
+    return list(zip(padding[:2], padding[-2:], strict=True))
+
+
+def convolved_size(size: int, filter_size: int, stride: int, padding: Sides, dilation: int) -> int:
+    """⌊(size + padding − dilation (filter − 1) − 1) / stride⌋ + 1; below 1 if it does not fit."""
+    return (size + sum(padding) - dilation * (filter_size - 1) - 1) // stride + 1
+
+
+def pooled_size(size: int, window: int, stride: int, padding: Sides, ceil: bool) -> int:
     """Number of windows; `ceil` counts one that begins inside and ends beyond the edge."""
-    room = size + 2 * padding - window
+    room = size + sum(padding) - window
     count = (room + stride - 1 if ceil else room) // stride + 1
-    return count - 1 if ceil and (count - 1) * stride >= size + padding else count
+    return count - 1 if ceil and (count - 1) * stride >= size + padding[0] else count
 
 
 def _need_images(call: OpCall) -> TensorType:
@@ -35,7 +46,7 @@ def _need_images(call: OpCall) -> TensorType:
 def _need_pairs(call: OpCall, least: dict[str, int]) -> None:
     for name, low in least.items():
         pair = call.attrs[name]
-        fits = len(pair) == 2 and min(pair) >= low
+        fits = len(pair) in (2, 4 if name == "padding" else 2) and min(pair) >= low
         call.need(fits, f"argument {name} is {tuple(pair)}, not two numbers of {low} or more")
 
 
@@ -58,14 +69,15 @@ def conv2d(call: OpCall) -> Types:
     )
     for bias in call.many("bias"):
         call.need(bias.shape == (filters,), f"bias of shape {bias.shape} is not {(filters,)}")
-    steps = (call.attrs["stride"], call.attrs["padding"], call.attrs["dilation"])
+    sides = sides_of(call.attrs["padding"])
+    steps = (call.attrs["stride"], sides, call.attrs["dilation"])
     shape = tuple(
         convolved_size(*sizes) for sizes in zip(images.shape[2:], size, *steps, strict=True)
     )
     call.need(
         min(shape) >= 1,
         f"argument filter of shape {weights.shape} with dilation {steps[2]} is larger than "
-        f"argument input of shape {images.shape} with padding {steps[1]}",
+        f"argument input of shape {images.shape} with padding {tuple(call.attrs['padding'])}",
     )
     return {"out": images.reshaped((images.shape[0], filters, *shape))}
 
@@ -81,7 +93,7 @@ def pool2d(call: OpCall) -> Types:
     _need_pairs(call, {"size": 1, "stride": 1, "padding": 0})
     size, padding = call.attrs["size"], call.attrs["padding"]
     shape = _pooled_shape(call, images.shape[2:])
-    fits = min(shape) >= 1 and all(p < s for p, s in zip(padding, size, strict=True))
+    fits = min(shape) >= 1 and all(max(p) < s for p, s in zip(sides_of(padding), size, strict=True))
     call.need(
         fits,
         f"argument pool_size {tuple(size)} does not fit argument input of shape {images.shape} "
@@ -93,5 +105,6 @@ def pool2d(call: OpCall) -> Types:
 
 def _pooled_shape(call: OpCall, image: Shape) -> Shape:
     attrs = call.attrs
-    windows = zip(image, attrs["size"], attrs["stride"], attrs["padding"], strict=True)
+    sides = sides_of(attrs["padding"])
+    windows = zip(image, attrs["size"], attrs["stride"], sides, strict=True)
     return tuple(pooled_size(*window, attrs["ceil_mode"]) for window in windows)

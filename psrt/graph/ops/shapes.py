@@ -65,6 +65,20 @@ def slice_of(call: OpCall) -> Types:
     return {"out": x.reshaped(tuple(shape))}
 
 
+@define("slice_between", inputs="input start end", ragged="input")
+def slice_between(call: OpCall) -> Types:
+    """Elements `start` to `end` (excluded) of one dimension, with Python's indices; attrs: axis."""
+    x, axis = call.one("input"), call.attrs["axis"]
+    lowest = 1 if x.shape[:1] == (ROWS,) else 0
+    fits = lowest <= axis < len(x.shape)
+    call.need(fits, f"argument axis {axis} is not between {lowest} and {len(x.shape) - 1}")
+    for slot in ("start", "end"):
+        at = call.one(slot)
+        fits = at.dtype == "int64" and not at.ragged and at.shape in ((), (1,))
+        call.need(fits, f"argument {slot} is {at}, not one int64")
+    return {"out": x.reshaped((*x.shape[:axis], ANY, *x.shape[axis + 1 :]))}
+
+
 @define("reshape", inputs="x", ragged="x")
 def reshape(call: OpCall) -> Types:
     """attrs: shape. The first size of a batch is ROWS: kept, merged or split at run time.

@@ -40,6 +40,9 @@ LAYERS: dict[str, Callable[[], Var]] = {
     "reduce_sum_grad": lambda: layers.reduce_sum(x(), dim=1),
     "reshape_grad": lambda: layers.reshape(x(), (-1, 2, 2)),
     "sequence_pool_grad": lambda: layers.sequence_pool(rows(), "max"),
+    "slice_between_grad": lambda: layers.slice(
+        x(), [1], [layers.fill_constant([1], "int64", 0)], [2]
+    ),
     "slice_grad": lambda: layers.slice(x(), axes=[1], starts=[0], ends=[2]),
 }
 

@@ -164,3 +164,14 @@ def test_schedules_are_fetched_as_numbers_of_their_step() -> None:
     assert f"{found[0][1]:.2f}" == "0.50"
     exe.run(fluid.default_startup_program())
     assert exe.run(feed=feed, fetch_list=rate)[0].item() == 0.5
+
+
+def test_schedules_are_fetched_from_a_program_without_ops() -> None:
+    rate = fluid.layers.linear_lr_warmup(1, 2, 0, 1)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program(), feed={}, fetch_list=[])
+
+    found = [exe.run(feed={}, fetch_list=[rate])[0][0] for _ in range(4)]
+
+    np.testing.assert_allclose(found, [0.0, 0.5, 1.0, 1.0])
+    assert exe.run(feed={}, fetch_list=[]) == []

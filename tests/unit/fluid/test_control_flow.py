@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import psrt.fluid as fluid
 from psrt.core.errors import ProgramError
+from psrt.fluid import Variable
 
 layers = fluid.layers
 RNG = np.random.default_rng(5)
@@ -85,11 +87,46 @@ def test_examples_take_one_of_two_blocks_and_gradients_follow() -> None:
     assert (low.item(), high.item()) == (-1.0, 5.0)
 
 
+WRONG_BRANCHES: dict[str, Callable[[Variable, Variable], Any]] = {
+    "cond": lambda yes, x: layers.cond(yes, x, lambda: x),
+    "cond, else": lambda yes, x: layers.cond(yes, lambda: x, 3),
+    "case of no pairs": lambda yes, x: layers.case(1),
+    "case of a number": lambda yes, x: layers.case([1]),
+    "case of a pair that is none": lambda yes, x: layers.case([(yes, lambda: x, 3)]),
+    "case of a plain condition": lambda yes, x: layers.case([(True, lambda: x)]),
+    "case of no function": lambda yes, x: layers.case([(yes, x)]),
+    "case, default": lambda yes, x: layers.case([(yes, lambda: x)], x),
+    "switch by a number": lambda yes, x: layers.switch_case(1, [lambda: x]),
+    "switch by a float": lambda yes, x: layers.switch_case(x, [lambda: x]),
+    "switch without branches": lambda yes, x: layers.switch_case(number(), 1),
+    "switch of no function": lambda yes, x: layers.switch_case(number(), {1: x}),
+    "switch of a fraction": lambda yes, x: layers.switch_case(number(), [(0.5, lambda: x)]),
+    "switch, default": lambda yes, x: layers.switch_case(number(), [lambda: x], x),
+}
+
+
+def number() -> Variable:
+    return layers.fill_constant([1], "int64", 1)
+
+
+@pytest.mark.parametrize("name", WRONG_BRANCHES)
+def test_a_branch_that_is_no_function_is_a_type_error(name: str) -> None:
+    x = layers.data("x", [2])
+
+    with pytest.raises(TypeError, match=r"cond|case"):
+        WRONG_BRANCHES[name](layers.less_than(number(), number()), x)
+
+
+def test_two_branches_of_one_number_are_refused() -> None:
+    with pytest.raises(ValueError, match="Two branches of switch_case have the number 2"):
+        layers.switch_case(number(), [(2, number), (2, number)])
+
+
 def test_branches_that_differ_are_refused() -> None:
     x = layers.data("x", [2])
     yes = layers.less_than(layers.reduce_sum(x), layers.reduce_mean(x))
 
-    with pytest.raises(ProgramError, match="which differ"):
+    with pytest.raises(ProgramError, match="Incompatible return values of true_fn"):
         layers.cond(yes, lambda: x, lambda: [x, x])
     branch = layers.IfElse(yes)
     with branch.true_block():
@@ -132,8 +169,9 @@ def test_a_dynamic_recurrence_is_trained_through_its_steps() -> None:
     assert np.mean(losses[-5:]) < 0.25 < 0.6 < np.mean(losses[:5])
 
 
-def test_a_static_recurrence_adds_up_its_steps_in_order() -> None:
-    x = layers.data("x", [3, 2])  # batch, steps, size
+@pytest.mark.parametrize("declared", [3, -1])
+def test_a_static_recurrence_adds_up_its_steps_in_order(declared: int) -> None:
+    x = layers.data("x", [-1, declared, 2], append_batch_size=False)  # batch, steps, size
     start = layers.data("start", [2])
     rnn = layers.StaticRNN()
     with rnn.step():
@@ -146,7 +184,7 @@ def test_a_static_recurrence_adds_up_its_steps_in_order() -> None:
         rnn.step_output(after)
         rnn.step_output(counted)
     sums, counts = rnn()
-    assert sums.shape == (3, -1, 2)
+    assert sums.shape == (declared, -1, 2)
     out = layers.transpose(sums, perm=[1, 0, 2])
     steps = layers.transpose(counts, [1, 0, 2])
     fed, first = RNG.normal(size=(4, 3, 2)).astype("f4"), RNG.normal(size=(4, 2)).astype("f4")
@@ -159,6 +197,20 @@ def test_a_static_recurrence_adds_up_its_steps_in_order() -> None:
         expected.append(state)
     np.testing.assert_allclose(found, np.stack(expected, 1), rtol=1e-6)
     assert numbers[0, :, 0].tolist() == [1, 2, 3]
+
+
+def test_vars_with_the_steps_first_are_joined() -> None:
+    x = layers.data("x", [3, 2])
+    turned = layers.transpose(x, [1, 0, 2])
+    wide, long = layers.concat([turned] * 2, axis=2), layers.concat([turned, turned], axis=0)
+    fed = RNG.normal(size=(4, 3, 2)).astype("f4")
+
+    outs = [layers.transpose(var, [1, 0, 2]) for var in (wide, long)]
+    found = started().run(feed={"x": fed}, fetch_list=outs)
+
+    assert (wide.shape, long.shape) == ((3, -1, 4), (6, -1, 2))
+    np.testing.assert_array_equal(found[0], np.concatenate([fed, fed], axis=2))
+    np.testing.assert_array_equal(found[1], np.concatenate([fed, fed], axis=1))
 
 
 def test_what_a_step_cannot_read_is_refused() -> None:

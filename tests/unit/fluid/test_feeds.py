@@ -182,6 +182,51 @@ def test_rows_of_lists_have_a_dimension_of_their_own() -> None:
     assert area.dtype == "float64"
 
 
+def test_a_loss_of_lists_takes_numbers_beside_rows_of_one() -> None:
+    x, label = (layers.data(name, [1], lod_level=1) for name in ("x", "label"))
+    chances = layers.fc(layers.reshape(x, [-1, 1]), 1, act="sigmoid", bias_attr=False)
+    loss = layers.mean(layers.log_loss(chances, label))
+    exe = fluid.Executor(PLACE)
+    exe.run(fluid.default_startup_program())
+    fed = np.array([[1.0], [-2.0], [0.5]], "f4")
+    feed = {"x": (fed, [[1, 2]]), "label": (np.array([[1.0], [0.0], [1.0]], "f4"), [[1, 2]])}
+    feed = {name: fluid.create_lod_tensor(*each, PLACE) for name, each in feed.items()}
+
+    found, p = exe.run(feed=feed, fetch_list=[loss, chances], return_numpy=False)
+
+    p, labels = np.array(p)[:, 0], np.array([1.0, 0.0, 1.0])
+    expected = -labels * np.log(p + 1e-4) - (1 - labels) * np.log(1 - p + 1e-4)
+    np.testing.assert_allclose(np.array(found), expected.mean(), rtol=1e-5)
+
+
+def test_an_activation_follows_a_reshaping() -> None:
+    x = layers.data("x", [2, 2])
+    fed = RNG.normal(size=(3, 2, 2)).astype("f4")
+
+    (found,) = fluid.Executor(PLACE).run(
+        feed={"x": fed}, fetch_list=[layers.reshape(x, [-1, 4], act="tanh")]
+    )
+
+    np.testing.assert_allclose(found, np.tanh(fed.reshape(3, 4)), rtol=1e-6)
+
+
+def test_joined_lists_of_rows_have_a_dimension_of_their_own() -> None:
+    ids = [layers.data(name, shape=[1], dtype="int64", lod_level=1) for name in "ab"]
+    rows = [fluid.embedding(each, size=[9, 4], param_attr="table") for each in ids]
+    sums = [layers.reduce_sum(layers.sequence_concat(each), dim=1) for each in (rows, rows[::-1])]
+    both = layers.concat(sums, axis=1)
+    exe = fluid.Executor(PLACE)
+    exe.run(fluid.default_startup_program())
+    table = fluid.global_scope()["table"]
+
+    (found,) = exe.run(
+        feed={"a": lists_of([1, 2]), "b": lists_of([5, 6])}, fetch_list=[both], return_numpy=False
+    )
+
+    expected = np.concatenate([table[[1, 5, 2, 6]], table[[5, 1, 6, 2]]], axis=1)
+    np.testing.assert_array_equal(np.array(found), expected)
+
+
 def lists_of(ids: list[int]) -> fluid.LoDTensor:
     made: fluid.LoDTensor = fluid.create_lod_tensor(np.array(ids)[:, None], [[1] * len(ids)], PLACE)
     return made

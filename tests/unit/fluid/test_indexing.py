@@ -41,6 +41,20 @@ def test_a_part_is_that_of_numpy(index: Any) -> None:
     np.testing.assert_array_equal(found, X[index])
 
 
+def test_positions_may_be_variables() -> None:
+    x = layers.data("x", [-1, -1, 4], append_batch_size=False)
+    start, sizes = layers.zeros([1], "int32"), layers.shape(x)
+    first, rest = x[:, start : sizes[1] - 1, :], x[:, start + 1 : sizes[1], 2:]
+    one, last = x[:, start + 2], x[:, -1, :]
+
+    found = run(first, rest, one, last)
+
+    assert first.shape == (*rest.shape[:2], 4) == (-1, -1, 4)
+    expected = [X[:, :-1], X[:, 1:, 2:], X[:, 2], X[:, -1]]
+    for got, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
 def test_gradients_reach_the_elements_of_a_part_alone() -> None:
     weight = layers.create_parameter([3, 4], name="w")
     loss = layers.reduce_sum(weight[1, 1:3]) + layers.reduce_sum(layers.data("x", [3, 4]))

@@ -63,7 +63,7 @@ def test_the_table_is_in_order_and_names_arguments_that_psrt_has() -> None:
         known = inspect.signature(getattr(psrt.layers, name)).parameters
         for argument in inspect.signature(LAYERS[name]).parameters.values():
             note, renamed = argument.annotation, {"param_attr": "param", "bias_attr": "bias"}
-            if note not in ("any", "fixed", "target") and argument.name != "name":
+            if note not in ("any", "fixed", "target", "activation") and argument.name != "name":
                 plain = argument.name if note is inspect.Parameter.empty else note
                 assert renamed.get(plain, plain) in known, (name, argument.name)
 

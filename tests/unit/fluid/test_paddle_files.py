@@ -72,6 +72,7 @@ def test_a_file_is_byte_for_byte_that_of_paddle(model: Path) -> None:
 def images() -> tuple[dict[str, Any], list[fluid.Variable]]:
     image = layers.data("image", [2, 8, 8])
     seen = layers.conv2d(image, 4, 3, stride=2, padding=1, act="relu")
+    seen = layers.pool2d(layers.conv2d(seen, 4, 2, padding="SAME"), 2, "max", 1, [0, 1, 1, 0])
     seen = layers.dropout(layers.batch_norm(seen, act="sigmoid"), 0.4)
     flat = layers.flatten(layers.pool2d(seen, 2, "avg", 2))
     parts = layers.split(layers.layer_norm(flat), 2, dim=1)

@@ -490,6 +490,22 @@ def test_dynamic_graphs_can_be_imported_and_are_refused_when_they_are_used() -> 
         parallel.DataParallel(None)
 
 
+@pytest.mark.parametrize(
+    ("path", "name", "hint"),
+    [
+        ("psrt.fluid.op", "Operator", "Write layers into a program"),
+        ("psrt.fluid.framework", "OpProtoHolder", "docs/reference/layers.md"),
+        ("psrt.fluid.contrib.layers", "basic_lstm", "layers.dynamic_lstm"),
+        ("psrt.fluid.contrib.layers", "BasicGRUUnit", "layers.dynamic_lstm"),
+    ],
+)
+def test_parts_of_others_helpers_can_be_imported(path: str, name: str, hint: str) -> None:
+    made = getattr(importlib.import_module(path), name)
+
+    with pytest.raises(ConfigError, match=hint):
+        made("sum")
+
+
 def test_double_precision_is_fed_and_computed_as_such() -> None:
     x = fluid.layers.data("x", [3], dtype="double")
     (read,) = fluid.layers.py_reader(4, [(-1, 2)], ["float64"], [0])._vars

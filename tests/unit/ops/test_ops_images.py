@@ -26,6 +26,7 @@ CONVOLUTIONS: dict[str, dict[str, Any]] = {
     "of the whole image": {"filter_size": (5, 6)},
     "strided": {"filter_size": 2, "stride": (2, 3)},
     "padded": {"filter_size": 3, "padding": (1, 2)},
+    "padded on each side": {"filter_size": (2, 3), "stride": 2, "padding": (0, 1, 1, 2)},
     "dilated": {"filter_size": 2, "dilation": (3, 2)},
     "in groups": {"filter_size": 3, "groups": 2},
     "by channel": {"filter_size": 2, "groups": 4},
@@ -45,11 +46,18 @@ POOLS: dict[str, dict[str, Any]] = {
     "plain": {"pool_size": 2, "pool_stride": 2},
     "overlapping": {"pool_size": (3, 2)},
     "padded": {"pool_size": 3, "pool_stride": 2, "pool_padding": (1, 2)},
+    "padded on each side": {"pool_size": 3, "pool_stride": 2, "pool_padding": (0, 1, 1, 2)},
     "rounded up": {"pool_size": 2, "pool_stride": 3, "ceil_mode": True},
     "padded and rounded up": {
         "pool_size": 3,
         "pool_stride": (3, 2),
         "pool_padding": 1,
+        "ceil_mode": True,
+    },
+    "padded on each side and rounded up": {
+        "pool_size": 3,
+        "pool_stride": 2,
+        "pool_padding": (2, 1, 0, 1),
         "ceil_mode": True,
     },
     "of the whole image": {"global_pooling": True},
@@ -60,12 +68,19 @@ def pair(size: Any) -> tuple[int, int]:
     return (size, size) if isinstance(size, int) else size
 
 
+def sides(padding: Any) -> list[tuple[int, int]]:
+    """Padding above and below, left and right."""
+    if not isinstance(padding, int) and len(padding) == 4:
+        return [padding[:2], padding[2:]]
+    return [(size, size) for size in pair(padding)]
+
+
 def convolve(x: Array, weights: Array, bias: Array, asked: dict[str, Any]) -> Array:
     """The definition, pixel by pixel, in double precision."""
     steps = [pair(asked.get(name, 1)) for name in ("stride", "dilation")]
     (down, right), (dilation_y, dilation_x) = steps
-    above, beside = pair(asked.get("padding", 0))
-    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (above, above), (beside, beside)))
+    padding = sides(asked.get("padding", 0))
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), *padding))
     filters, channels, kh, kw = weights.shape
     height = (padded.shape[2] - dilation_y * (kh - 1) - 1) // down + 1
     width = (padded.shape[3] - dilation_x * (kw - 1) - 1) // right + 1
@@ -85,20 +100,20 @@ def convolve(x: Array, weights: Array, bias: Array, asked: dict[str, Any]) -> Ar
 def pool(x: Array, pool_type: str, exclusive: bool, asked: dict[str, Any]) -> Array:
     """The definition, window by window; a window counts if it begins inside of the image."""
     size, stride = pair(asked.get("pool_size", 0)), pair(asked.get("pool_stride", 1))
-    padding = pair(asked.get("pool_padding", 0))
+    padding = sides(asked.get("pool_padding", 0))
     if asked.get("global_pooling"):
         size = x.shape[2:]
     starts = [
         [
             start
-            for start in range(-padding[n], x.shape[2 + n], stride[n])
-            if start + size[n] <= x.shape[2 + n] + padding[n] or asked.get("ceil_mode")
+            for start in range(-padding[n][0], x.shape[2 + n], stride[n])
+            if start + size[n] <= x.shape[2 + n] + padding[n][1] or asked.get("ceil_mode")
         ]
         for n in (0, 1)
     ]
     if asked.get("ceil_mode"):  # one window at most goes beyond the padding
         for n in (0, 1):
-            over = [s for s in starts[n] if s + size[n] > x.shape[2 + n] + padding[n]]
+            over = [s for s in starts[n] if s + size[n] > x.shape[2 + n] + padding[n][1]]
             starts[n] = [s for s in starts[n] if s not in over[1:]]
     out = np.empty((*x.shape[:2], len(starts[0]), len(starts[1])))
     for i, j in np.ndindex(out.shape[2:]):
@@ -114,14 +129,17 @@ def images(shape: tuple[int, ...] = (4, 5, 6)) -> Var:
     return layers.data("x", shape)
 
 
-def run(build: Callable[[], Var], x: Array = IMAGES) -> tuple[Array, Scope]:
+def run(
+    build: Callable[[], Var], x: Array = IMAGES, seed: int | None = None
+) -> tuple[Array, Scope]:
     """The output of a forward pass with random parameters."""
+    rng = RNG if seed is None else np.random.default_rng(seed)
     with program() as p:
         out = build()
     scope = Scope()
     scope.init_parameters(p)
     for name in p.parameters:
-        scope[name] = RNG.normal(size=scope[name].shape).astype(np.float32)
+        scope[name] = rng.normal(size=scope[name].shape).astype(np.float32)
     (value,) = Executor(p, scope).run({"x": x}, [out], roles=("forward",))
     return np.asarray(value), scope
 
@@ -166,6 +184,41 @@ def test_pooling_equals_its_definition(name: str, pool_type: str, exclusive: boo
     )
 
     np.testing.assert_allclose(found, pool(IMAGES, pool_type, exclusive, asked), rtol=1e-5)
+
+
+SAME = {  # filter, stride → what is added above, below, left, right of 5 × 6 pixels
+    "odd": (3, 1, (1, 1, 1, 1)),
+    "even": (2, 1, (0, 1, 0, 1)),
+    "strided": ((4, 5), 2, (1, 2, 1, 2)),
+    "narrower than the stride": (1, (3, 4), (0, 0, 0, 0)),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_padding_keeps_the_size_or_divides_it_by_the_stride(name: str) -> None:
+    size, stride, added = SAME[name]
+
+    def maps(padding: Any) -> list[Var]:
+        x = images()
+        seen = layers.conv2d(x, 1, size, stride, padding, param="w")
+        return [seen, layers.pool2d(x, size, "avg", stride, padding)]
+
+    for n in (0, 1):
+        same, _ = run(lambda n=n: maps("same")[n], seed=3)
+        expected, _ = run(lambda n=n: maps(added)[n], seed=3)
+        assert same.shape[2:] == tuple(
+            -(-pixels // step) for pixels, step in zip((5, 6), pair(stride), strict=True)
+        )
+        np.testing.assert_array_equal(same, expected)
+
+
+def test_no_padding_has_a_name_and_other_names_are_refused() -> None:
+    with program():
+        x = images()
+        assert layers.pool2d(x, 2, pool_padding="VALID").shape == (-1, 4, 4, 5)
+        assert layers.conv2d(x, 1, 2, padding="SAME", dilation=3).shape == (-1, 1, 5, 6)
+        with pytest.raises(ProgramError, match="argument padding is 'full', not sizes, SAME or V"):
+            layers.conv2d(x, 1, 2, padding="full")
 
 
 def test_batches_may_differ_in_size_and_be_empty() -> None:

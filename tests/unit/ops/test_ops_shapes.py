@@ -22,6 +22,11 @@ LISTS = Ragged.of([[1.0, 2.0], [], [-3.0]], np.float32)
 IDS = np.array([[2], [0], [2], [4]])
 
 
+def position(value: int) -> Var:
+    """A position that is computed in a step."""
+    return layers.scale(layers.fill_constant([1], "int64", value - 1), 1.0, 1.0)
+
+
 Case = tuple[Callable[[Var], Var], Callable[[Array], Array]]
 CASES: dict[str, Case] = {
     "reshape": (lambda x: layers.reshape(x, (0, -1)), lambda x: x.reshape(4, 6)),
@@ -45,6 +50,18 @@ CASES: dict[str, Case] = {
     "slice from the end": (
         lambda x: layers.slice(x, [1, 2], [-2, 0], [100, -1]),
         lambda x: x[:, -2:, :-1],
+    ),
+    "slice between vars": (
+        lambda x: layers.slice(x, [1, 2], [position(1), 0], [position(9), position(-1)]),
+        lambda x: x[:, 1:, :-1],
+    ),
+    "slice from a var to the end": (
+        lambda x: layers.slice(x, [2, 1], [position(-1), 1], [2, 2]),
+        lambda x: x[:, 1:2, -1:],
+    ),
+    "slice of nothing": (
+        lambda x: layers.slice(x, [1], [position(3)], [position(1)]),
+        lambda x: x[:, 3:1],
     ),
     "slice of examples": (lambda x: layers.slice(x, [0, 1], [1, 0], [9, 1]), lambda x: x[1:, :1]),
     "a part of a split": (lambda x: layers.split(x, [1, -1], dim=1)[1], lambda x: x[:, 1:]),

@@ -151,6 +151,7 @@ SHAPES_ONLY: Mapping[str, frozenset[str]] = {
         "reduce_sum_grad": "x",
         "reshape_grad": "x",
         "sequence_pool_grad": "x",
+        "slice_between_grad": "input",
         "slice_grad": "input",
     }.items()
 }

@@ -11,7 +11,7 @@ from psrt.trainer.models.onnx_nodes.table import Drawing, exports
 def conv2d(d: Drawing) -> None:
     attrs = {
         "strides": list(d.attrs["stride"]),
-        "pads": [*d.attrs["padding"], *d.attrs["padding"]],
+        "pads": [*d.attrs["padding"][:2], *d.attrs["padding"][-2:]],
         "dilations": list(d.attrs["dilation"]),
         "group": d.attrs["groups"],
     }
@@ -32,7 +32,7 @@ def pool2d(d: Drawing) -> None:
         d.out(),
         kernel_shape=list(d.attrs["size"]),
         strides=list(d.attrs["stride"]),
-        pads=[*d.attrs["padding"], *_padding_behind(d)],
+        pads=[*d.attrs["padding"][:2], *_padding_behind(d)],
         **counted,
     )
 
@@ -40,7 +40,7 @@ def pool2d(d: Drawing) -> None:
 def _padding_behind(d: Drawing) -> list[int]:
     """Pad as much as the last window needs: runtimes differ in the meaning of `ceil_mode`."""
     sizes, counts = d.shape("input")[2:], d.out_shape()[2:]
-    steps = (d.attrs["stride"], d.attrs["size"], d.attrs["padding"])
+    steps = (d.attrs["stride"], d.attrs["size"], d.attrs["padding"][:2])
     return [
         max((count - 1) * stride + window - size - padding, 0)
         for size, count, stride, window, padding in zip(sizes, counts, *steps, strict=True)
