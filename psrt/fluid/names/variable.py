@@ -184,6 +184,19 @@ class Variable:
     def __ge__(self, other: Any) -> Variable:
         return self._made(layers.greater_equal, self, self._beside(other))
 
+    def __eq__(self, other: object) -> Any:
+        """Compare element by element with a variable or a number, as in Fluid."""
+        if isinstance(other, Variable | int | float):
+            return self._made(layers.equal, self, self._beside(other))
+        return NotImplemented
+
+    def __ne__(self, other: object) -> Any:
+        """Compare as `==` does."""
+        if isinstance(other, Variable | int | float):
+            return self._made(layers.not_equal, self, self._beside(other))
+        return NotImplemented
+
+    __hash__ = object.__hash__
     __radd__, __rmul__ = __add__, __mul__
 
     def __neg__(self) -> Variable:

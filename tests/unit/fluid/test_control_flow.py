@@ -117,6 +117,21 @@ def test_a_branch_that_is_no_function_is_a_type_error(name: str) -> None:
         WRONG_BRANCHES[name](layers.less_than(number(), number()), x)
 
 
+def test_equal_elements_decide_and_variables_stay_keys() -> None:
+    x, y = layers.data("x", [2]), layers.data("y", [2])
+    one = layers.fill_constant([1], "int64", 1)
+    chosen = layers.case([(one == 2, lambda: x), (one == one, lambda: y)], lambda: x)
+    fed = {"x": np.array([[1.0, 2.0]], "f4"), "y": np.array([[1.0, 3.0]], "f4")}
+
+    outs = [x == y, x == 2, x != 2.0, chosen]
+    found = started().run(feed=fed, fetch_list=outs)
+
+    expected = [[[True, False]], [[False, True]], [[True, False]], [[1.0, 3.0]]]
+    assert [value.tolist() for value in found] == expected
+    assert {x: 1, y: 2}[y] == 2
+    assert (x == None, x != "x") == (False, True)  # noqa: E711
+
+
 def test_two_branches_of_one_number_are_refused() -> None:
     with pytest.raises(ValueError, match="Two branches of switch_case have the number 2"):
         layers.switch_case(number(), [(2, number), (2, number)])
