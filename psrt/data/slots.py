@@ -75,6 +75,16 @@ def ends_of(lengths: Array) -> I64:
     return offsets
 
 
+def shared_offsets(offsets: I64) -> list[I64]:
+    """Return the offsets of each slot, given as (slots, examples + 1).
+
+    Slots of one value in each example share one array, which checks of a batch read once.
+    """
+    one_each = np.arange(offsets.shape[1], dtype=np.int64)
+    are_equal = (offsets == one_each).all(axis=1).tolist()
+    return [one_each if equal else line for equal, line in zip(are_equal, offsets, strict=True)]
+
+
 def _shaped(var: DataVar | Slot, fed: Array | Ragged) -> Array | Ragged:
     if isinstance(var, Slot) or isinstance(fed, Ragged):
         return fed

@@ -23,7 +23,7 @@ from psrt.core.tensors import Ragged
 from psrt.core.types import I64, U8, U32, Array
 from psrt.data.formats import DTYPES
 from psrt.data.formats import joined as joined_batches
-from psrt.data.slots import Batch, Slot, ends_of
+from psrt.data.slots import Batch, Slot, ends_of, shared_offsets
 from psrt.kernels.text import records as kernel
 
 # glibc may keep smaller ones for itself.
@@ -171,10 +171,11 @@ def _bases(layout: Layout, rows: int, offsets: I64) -> tuple[I64, int]:
 
 def _windows(layout: Layout, rows: int, offsets: I64, bases: I64, out: U32) -> Batch:
     batch: Batch = {}
+    lists = shared_offsets(offsets)
     for (name, dtype, width, size, line), base in zip(layout.fields, bases.tolist(), strict=True):
         if size == kernel.RAGGED:
-            stop = base + int(offsets[line, -1]) * width
-            batch[name] = Ragged(out[base:stop].view(dtype), offsets[line])
+            stop = base + int(lists[line][-1]) * width
+            batch[name] = Ragged(out[base:stop].view(dtype), lists[line])
         else:
             batch[name] = out[base : base + rows * size * width].view(dtype).reshape(rows, size)
     return batch

@@ -15,7 +15,7 @@ import numpy as np
 from psrt.core.errors import ConfigError
 from psrt.core.tensors import Ragged
 from psrt.core.types import F32, I64, Array
-from psrt.data.slots import Batch, Slot
+from psrt.data.slots import Batch, Slot, shared_offsets
 from psrt.kernels.text import multislot as kernel
 
 DTYPES: dict[str, np.dtype[Any]] = {"uint64": np.dtype(np.int64), "float": np.dtype(np.float32)}
@@ -64,10 +64,11 @@ class BatchArrays:
     def windows(self, rows: int) -> Batch:
         """Return the first `rows` examples as windows, slot by slot."""
         batch: Batch = {}
+        lists = shared_offsets(self.offsets[:, : rows + 1])
         for run in self._runs:
             values: Array = self.words[run.start : run.stop].view(DTYPES[run.dtype])
             if run.size is None:
-                offsets = self.offsets[run.line, : rows + 1]
+                offsets = lists[run.line]
                 batch[run.names[0]] = Ragged(values[: int(offsets[rows])], offsets)
             else:
                 fields = values.reshape(len(run.names), self._batch_size, run.size)[:, :rows]

@@ -137,9 +137,11 @@ def slot_rows(op: Bound) -> Step:
 
     def run() -> None:
         values, width = table.values, table.values.shape[1]
+        known, examples = None, 0
         for list_, slot in zip(lists, ids, strict=True):
             list_.offsets = slot.offsets
-            examples = check_one_each(list_)
+            if list_.offsets is not known:
+                known, examples = list_.offsets, check_one_each(list_)
         result = out.reserve((examples, slots.count * width))
         offsets, pooled = one_each.of(examples), result.reshape(-1, width)
         pool_rows(values, slots.index(table), offsets, pooling.SUM, pooled)
@@ -167,9 +169,10 @@ def slot_rows_grad(op: Bound) -> Step:
 
 def _alias_parts(joined: Array, width: int, *parts: list[Cell]) -> None:
     """Set each of `parts`, the cells of all slots, to the columns of its slot."""
-    for cells in parts:
-        for number, cell in enumerate(cells):
-            cell.alias(joined[:, number * width : (number + 1) * width])
+    for number, cells in enumerate(zip(*parts, strict=True)):
+        part = joined[:, number * width : (number + 1) * width]
+        for cell in cells:
+            cell.alias(part)
 
 
 @computes("weighted_embedding")

@@ -14,7 +14,7 @@ from psrt.kernels.ops import metrics, nn
 
 # --- areas under curves ---------------------------------------------------------------------------
 
-_AREAS = {"ROC": nn.auc, "PR": metrics.average_precision}
+_AREAS: dict[str, Callable[[I64, I64], float]] = {"ROC": nn.auc, "PR": metrics.average_precision}
 
 
 def _count_scores(op: Bound) -> Callable[[I64, I64], None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,15 +22,15 @@ class Intake:
     """Puts batches into the cells of `vars`, of one compiled program.
 
     Most batches match the declared vars and are contiguous, which one check per var confirms; only
-    other arrays are converted, or refused.
+    other arrays are converted, or refused. Offsets that several vars share are checked once.
     """
 
     def __init__(self, vars: Mapping[str, Var], cells: Mapping[str, Cell]) -> None:
         self._vars, self._cells = vars, cells
         self._plain = [
-            (name, cells[name].dtype, var.shape[has_rows(var) :], has_rows(var))
+            (var, cells[name].dtype, var.shape[has_rows(var) :], has_rows(var))
             for name, var in vars.items()
-            if not var.ragged and ANY not in var.shape
+            if ANY not in var.shape
         ]
         self._data = [name for name, var in vars.items() if var.kind == "data" and has_rows(var)]
         self._are_examples = all(
@@ -71,16 +71,19 @@ class Intake:
         return True
 
     def _matches(self, feed: Feed) -> bool:
-        """True if a batch of ordinary vars needs no conversion."""
+        """True if a batch needs no conversion; raises `DataError` for wrong offsets."""
         if len(self._plain) < len(self._vars) or feed.keys() != self._vars.keys():
             return False
-        for name, dtype, shape, first in self._plain:
-            fed = feed[name]
-            if type(fed) is not np.ndarray or fed.dtype != dtype or fed.ndim < first:
+        offsets = _SharedOffsets()
+        for var, dtype, shape, first in self._plain:
+            fed = feed[var.name]
+            if var.ragged:
+                if not isinstance(fed, Ragged) or not offsets.are_checked(fed, var):
+                    return False
+                fed = fed.values
+            if not _is_plain(fed, dtype, shape, first):
                 return False
-            if fed.shape[first:] != shape or not fed.flags.c_contiguous:
-                return False
-        return len({len(feed[name]) for name in self._data}) <= 1  # type: ignore[arg-type]
+        return len({_examples(feed[name]) for name in self._data}) <= 1
 
     def _converted(self, feed: Feed) -> Feed:
         check_names(feed, self._vars)
@@ -90,12 +93,26 @@ class Intake:
             for name, var in self._vars.items()
         }
         for name in self._data:
-            fed = fitting[name]
-            sizes.setdefault(fed.batch_size if isinstance(fed, Ragged) else len(fed), name)
+            sizes.setdefault(_examples(fitting[name]), name)
         if len(sizes) > 1:
             (first, name), (second, other) = list(sizes.items())[:2]
             raise DataError(f"The batch feeds {first} examples as {name}, but {second} as {other}.")
         return fitting
+
+
+class _SharedOffsets:
+    """Checks of the offsets of a batch: an array that neighbouring vars share is read once."""
+
+    def __init__(self) -> None:
+        self._last: tuple[I64 | None, int] = (None, 0)
+
+    def are_checked(self, fed: Ragged, var: Var) -> bool:
+        """True if they are usable as they are; raises `DataError` if they are wrong."""
+        last, count = self._last
+        if fed.offsets is last and len(fed.values) == count:
+            return True
+        self._last = fed.offsets, len(fed.values)
+        return _checked_offsets(fed.offsets, len(fed.values), var) is fed.offsets
 
 
 def has_rows(var: Var) -> int:
@@ -145,6 +162,21 @@ def _checked_one(fed: Array | Ragged, var: Var, cell: Cell) -> Array | Ragged:
     offsets = _checked_offsets(fed.offsets, len(fitting), var)
     is_fed = fitting is fed.values and offsets is fed.offsets
     return fed if is_fed else Ragged(fitting, offsets)
+
+
+def _examples(fed: Array | Ragged) -> int:
+    return fed.batch_size if isinstance(fed, Ragged) else len(fed)
+
+
+def _is_plain(values: object, dtype: np.dtype[Any], shape: Shape, first: int) -> bool:
+    """Return whether `values` are an array of this dtype whose sizes behind the `first` fit."""
+    return (
+        type(values) is np.ndarray
+        and values.dtype == dtype
+        and values.ndim >= first
+        and values.shape[first:] == shape
+        and values.flags.c_contiguous
+    )
 
 
 def _fits(shape: Shape, declared: Shape) -> bool:

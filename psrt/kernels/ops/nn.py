@@ -6,7 +6,6 @@ four passes over memory. Arrays are flat unless a shape is given: callers pass `
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -196,17 +195,21 @@ def auc_update_(positives: I64, negatives: I64, probabilities: F32, labels: F32)
             negatives[bucket] += 1
 
 
+@kernel("const i8[::1], const i8[::1] -> f8", group="trainer")
 def auc(positives: I64, negatives: I64) -> float:
     """Area under the ROC curve of bucket counts (trapezoids); NaN while one class is missing.
 
     It is the probability that a positive scores above a negative, ties counting half (Fawcett
     2006, "An introduction to ROC analysis", algorithm 2).
     """
-    pairs = float(positives.sum()) * float(negatives.sum())
-    if pairs == 0:
-        return math.nan
-    below = np.cumsum(negatives) - negatives
-    return float(np.dot(positives.astype(np.float64), below + negatives / 2)) / pairs
+    area, hits, below = 0.0, 0, 0
+    for bucket in range(len(positives)):
+        area += positives[bucket] * (below + negatives[bucket] / 2)
+        hits += positives[bucket]
+        below += negatives[bucket]
+    if hits == 0 or below == 0:
+        return np.nan
+    return area / (float(hits) * float(below))
 
 
 @device

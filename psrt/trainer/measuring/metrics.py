@@ -43,7 +43,7 @@ class AucHistogram:
 
     def value(self) -> float:
         """Return the area, ties within a bucket counted as half; NaN while one class is missing."""
-        return nn.auc(self._positives, self._negatives)
+        return float(nn.auc(self._positives, self._negatives))
 
 
 class Mean:

@@ -319,6 +319,20 @@ def test_offsets_that_do_not_fit_the_elements_are_refused(offsets: list[int]) ->
         Executor(p, scope).run({"ids": fed}, roles=("forward",))
 
 
+def test_offsets_that_two_vars_share_are_checked_for_each_of_them() -> None:
+    with program() as p:
+        both = [layers.data(name, dtype="int64", ragged=True) for name in ("few", "many")]
+        layers.sequence_pool(layers.embedding(both[0], (9, 2)))
+        layers.sequence_pool(layers.embedding(both[1], (9, 2)))
+    scope = Scope()
+    scope.init_parameters(p)
+    offsets = np.array([0, 1, 2])
+    fed = {"few": Ragged(np.array([1, 2]), offsets), "many": Ragged(np.array([1, 2, 3]), offsets)}
+
+    with pytest.raises(DataError, match="offsets of many do not rise from 0 to 3"):
+        Executor(p, scope).run(fed, roles=("forward",))
+
+
 def pair(a: Any, b: Any) -> list[Any]:
     return [layers.embedding(ids, (9, 2)) for ids in (a, b)]
 

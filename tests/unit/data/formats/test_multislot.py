@@ -67,6 +67,16 @@ def test_a_ragged_slot_may_be_empty():
     np.testing.assert_array_equal(batch["words"].offsets, [0, 0, 1])
 
 
+def test_ragged_slots_of_one_value_in_each_example_share_their_offsets():
+    slots = [Slot("a", "uint64"), Slot("b", "uint64"), Slot("c", "uint64")]
+
+    [batch] = batches("1 1 1 2 2 3 4\n1 5 1 6 1 7\n", slots)
+
+    assert batch["a"].offsets is batch["b"].offsets
+    np.testing.assert_array_equal(batch["a"].offsets, [0, 1, 2])
+    np.testing.assert_array_equal(batch["c"].offsets, [0, 2, 3])
+
+
 def test_ragged_slots_grow_to_any_length():
     words = list(range(1000))
     line = f"1 0 2 0 0 1000 {' '.join(map(str, words))}\n"
