@@ -7,7 +7,6 @@ In reading order:
     cpu_time  CPU time of a trainer
     network   the network in Fluid's words
     worker    one Fluid trainer, a script that `psrt launch` starts
-    twin      the network in psrt's words, a job
     sides     trainings of the sides as processes
     __main__  trainings of every side in every mode, and their figures
 """

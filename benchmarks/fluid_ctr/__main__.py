@@ -5,10 +5,11 @@
 
 `train.tsv.gz` is a table as Criteo published it. *fluid* is the network of PaddlePaddle's model zoo
 in `network.py`, trained by `fleet` and `train_from_dataset`; with `--zoo`, the class `CTR` of
-`DIR/network_conf.py`, a copy of the zoo's folder `ctr/dnn`. *twin* is the network in psrt's words,
-trained by `psrt trainer`; *criteo* is `examples/criteo` with this width, rate and Adam. Rows begin
-between ±`--range`, of the zoo's class between ±1, in `examples/criteo` between ±0.01. All have
-equal rows, ids, batches, rates and numbers of processes, one BLAS thread each. Sides take turns;
+`DIR/network_conf.py`, a copy of the zoo's folder `ctr/dnn`. *twin* is
+`examples/criteo/model_zoo.toml`, the network in psrt's words; *criteo* is
+`examples/criteo/criteo.toml` with this width, rate and Adam, another network. Rows begin between
+±`--range`, of the zoo's class between ±1, in *criteo* between ±0.01. All have equal rows, ids,
+batches, rates and numbers of processes, one BLAS thread each. Sides take turns;
 each figure is that of one round, and ratios are medians of rounds.
 """
 

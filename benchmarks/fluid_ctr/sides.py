@@ -20,7 +20,7 @@ from psrt.trainer.models import inference
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-CRITEO = ROOT / "examples" / "criteo" / "criteo.toml"
+EXAMPLE = ROOT / "examples" / "criteo"
 TIMEOUT_S = 1800.0
 ROWS = 512
 """Rows of one prediction."""
@@ -43,24 +43,20 @@ def fluid(settings: Settings, folder: Path, out: Path, zoo: Path | None = None) 
 
 
 def twin(settings: Settings, folder: Path, out: Path) -> Figures:
-    """Train the network of `twin.py` by `psrt trainer`."""
-    job = out / "twin.toml"
-    job.write_text(
-        f'[job]\nname = "twin"\nprogram = "{HERE / "twin.py"}"\n'
-        '[trainer]\ncallbacks = ["benchmarks.fluid_ctr.cpu_time:after_epoch"]\n'
-    )
-    found = _psrt(
-        settings, folder, out, job, {"learning_rate": settings.rate, "range": settings.range}
-    )
-    used = json.loads((out / "cpu.json").read_text())
-    return found | {"cpu_us_per_example": used}
+    """Train `examples/criteo/model_zoo.toml`: the same network in psrt's words."""
+    params = {"learning_rate": settings.rate, "first_rows": settings.range, "distributed": "false"}
+    callbacks: dict[str, object] = {
+        "trainer.callbacks": "benchmarks.fluid_ctr.cpu_time:after_epoch"
+    }
+    found = _psrt(settings, folder, out, EXAMPLE / "model_zoo.toml", params, callbacks)
+    return found | {"cpu_us_per_example": json.loads((out / "cpu.json").read_text())}
 
 
 def criteo(settings: Settings, folder: Path, out: Path) -> Figures:
-    """Train `examples/criteo` with this width, rate and optimizer."""
+    """Train `examples/criteo/criteo.toml` with this width, rate and optimizer."""
     params = {"embedding": WIDTH, "optimizer": "adam"}
     rates = {"learning_rate": settings.rate, "embedding_rate": 1.0}
-    return _psrt(settings, folder, out, CRITEO, params | rates)
+    return _psrt(settings, folder, out, EXAMPLE / "criteo.toml", params | rates, {})
 
 
 def accuracy(model: Path, rows: dict[str, Array]) -> Figures:
@@ -84,10 +80,15 @@ def accuracy(model: Path, rows: dict[str, Array]) -> Figures:
 
 
 def _psrt(
-    settings: Settings, folder: Path, out: Path, job: Path, params: dict[str, object]
+    settings: Settings,
+    folder: Path,
+    out: Path,
+    job: Path,
+    params: dict[str, object],
+    others: dict[str, object],
 ) -> Figures:
     report = out / "report.json"
-    values = {f"job.params.{name}": value for name, value in params.items()}
+    values = {f"job.params.{name}": value for name, value in params.items()} | others
     values |= {
         "data.train": folder / clicks.PSRT / "train-*",
         "data.test": folder / clicks.PSRT / "test-*",

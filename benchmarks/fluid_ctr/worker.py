@@ -48,7 +48,6 @@ def main(args: argparse.Namespace) -> None:
     sizes = SimpleNamespace(
         dense_feature_dim=DENSE, sparse_feature_dim=HEIGHT, embedding_size=WIDTH
     )
-    cpu_time.begin()
     inputs = network.input_data(sizes)
     loss, auc = network.net(inputs, sizes)
     fleet.init(role_maker.PaddleCloudRoleMaker())

@@ -74,6 +74,7 @@ ALL = [
     Example("adult/adult.toml", make_data, COIN),
     Example("criteo/criteo.toml", criteo_sample, 2 * COIN),  # 400 rows with nothing to learn
     Example("criteo/geo.toml", criteo_sample, 2 * COIN),
+    Example("criteo/model_zoo.toml", criteo_sample, 512 * COIN),  # its loss is a sum over 256 rows
     Example("ctr_dnn/ctr_dnn.toml", synthetic_clicks, COIN),
     Example("deepfm/deepfm.toml", synthetic_clicks, COIN),
     Example("din/din.toml", shoppers, COIN),
