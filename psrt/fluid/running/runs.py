@@ -67,7 +67,7 @@ class LocalRun:
     def executor(self, fetch: Sequence[str] = ()) -> Any:
         """Return psrt's executor, able to fetch `fetch`."""
         graph = self.program.graph
-        size = (len(graph.ops), len(graph.parameters))
+        size = (len(graph.ops), len(graph.vars))
         fits = size == self._size and (not _rewrites(self.build) or self._keep.issuperset(fetch))
         if not fits:
             _check_started(self.program, self.scope)
