@@ -9,6 +9,7 @@ from psrt.config.load import environment, job_without_file, load
 from psrt.config.sections import TrainerConfig
 from psrt.core.errors import ConfigError
 from psrt.core.specs import MODES, Collective, CommunicationMode
+from psrt.core.threads import schedule
 from psrt.partition.arguments import endpoints_of
 from psrt.torch.backends import ConnectedTables
 from psrt.torch.cuts import LocalTableCuts
@@ -81,7 +82,9 @@ def connect(
     with a directory of cuts, started again with --recover; "replica" needs two pservers or more.
     Each trainer keeps up to `retained_mib` of pushes, 1024 by default, until they are durable. Both
     come from PSRT_JOB_DURABILITY and PSRT_JOB_RETAINED_MIB if they are not given.
-    Raises `ConfigError` without endpoints, for collective, and for an unknown durability.
+
+    PSRT_TRAINER_SCHEDULING holds for the calling thread and those that it starts later. Raises
+    `ConfigError` without endpoints, for collective, and for an unknown durability.
     """
     chosen = MODES[mode]() if isinstance(mode, str) and mode in MODES else mode
     if isinstance(chosen, str | Collective):
@@ -91,6 +94,7 @@ def connect(
         )
     rank = rank_of(environment())
     settings = load(TrainerConfig, flags=rank._asdict() if rank else {}).config
+    schedule(settings.scheduling)
     rank = rank or Rank(settings.trainer_id, settings.trainers)
     job = job_without_file({"durability": durability, "retained_mib": retained_mib})
     backend = ConnectedTables(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from itertools import chain
 
 import numpy as np
@@ -403,3 +404,21 @@ def test_every_launcher_gives_rank_and_size(
 
     ((_, _, trainer_id, trainers, *_),) = made
     assert (trainer_id, trainers) == (1, 3)
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="scheduling policies are of Linux")
+def test_the_scheduling_of_a_trainer_holds_for_the_calling_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PSRT_TRAINER_SCHEDULING", "batch")
+    found = []
+
+    def call() -> None:
+        pt.connect("127.0.0.1:1")
+        found.append(os.sched_getscheduler(0))
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+
+    assert found == [os.SCHED_BATCH]
