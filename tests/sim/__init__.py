@@ -28,6 +28,7 @@ history, byte for byte. In reading order:
     attempt     jobs that are started several times, as data
     whole_cuts  contents of cuts of any number of processes
     attempts    histories in which a job is resumed from its cuts
+    small       histories made small: few steps, few faults, close together
     kinds       kinds of histories, and their shares of many
     report      what a broken history prints, and totals
     __main__    `python -m tests.sim`: many histories, one history, or the planted bugs

@@ -28,6 +28,7 @@ PROGRESS_EVERY = 1000
 @click.option("--resizes", "kind", flag_value="resizes", help="The number of trainers changes.")
 @click.option("--interrupted", "kind", flag_value="interrupted", help="Trainers are asked to end.")
 @click.option("--attempts", "kind", flag_value="attempts", help="Jobs end, and are resumed.")
+@click.option("--small", "is_small", is_flag=True, help="Short jobs; with --all most are.")
 @click.option("--all", "kind", flag_value="", help="All kinds and modes, by fixed shares.")
 @click.option("--jobs", type=click.IntRange(1), default=1, help="Processes that run histories.")
 @click.option("--minutes", type=float, help="Begin no history after this time.")
@@ -39,6 +40,7 @@ def main(
     first: int,
     mode: str | None,
     kind: str | None,
+    is_small: bool,
     jobs: int,
     minutes: float | None,
     report: Path | None,
@@ -49,9 +51,10 @@ def main(
 
     A failing history is printed with the fewest faults that it fails with.
     """
-    if mode and kind == "":
-        raise click.UsageError("--all has histories of every mode: leave out --mode")
-    draw = Draw("plain" if kind is None else kind, mode, planted or "", show)
+    if kind == "" and (mode or is_small):
+        left_out = "--mode" if mode else "--small"
+        raise click.UsageError(f"--all has histories of every mode and size: leave out {left_out}")
+    draw = Draw("plain" if kind is None else kind, mode, is_small, planted or "", show)
     seeds = range(first, first + histories)
     totals, began = Totals(), time.perf_counter()
     for result in results_of(partial(result_of, draw), seeds, jobs, minutes):

@@ -27,7 +27,7 @@ from tests.support.geo import with_add
 
 PAUSE_S = 1.0
 """Seconds between two attempts."""
-PATIENCE_S = 6.0
+PATIENCE_S = 3.0
 """Seconds after which nobody waits any more for pservers whose trainers have ended."""
 
 

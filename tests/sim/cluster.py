@@ -38,7 +38,9 @@ from tests.support.geo import OwnByHand, with_add
 
 WAIT_TIMEOUT_S = 10.0
 INTERRUPTED = "interrupted"
-KEPT_CUTS, FULL_EVERY, DELTA_EVERY_S = 2, 4, 0.1
+QUIET_S = 0.5
+"""Seconds after the end of a job in which something may still happen, if all trainers are over."""
+KEPT_CUTS, FULL_EVERY = 2, 4
 
 
 @dataclass
@@ -50,6 +52,7 @@ class SimPserver:
     service: PserverService | None = None
     host: PartHost | None = None  # with backups
     is_over: bool = False
+    ended_s: float = math.inf  # when its job has ended
     starts: int = 0
     killed_s: float = 0.0
     is_anew: bool = False  # was started again without tables
@@ -113,8 +116,10 @@ class SimCluster:
         return all(map(self._is_over, self.pservers))
 
     def _is_over(self, pserver: SimPserver) -> bool:
-        has_ended = f"pserver {self.pservers.index(pserver)}" in self.ends
-        return pserver.is_over or (not has_ended and pserver.waits_for_newcomers())
+        """True if nothing follows at a pserver, once all trainers are over."""
+        if pserver.ended_s < math.inf:
+            return pserver.is_over or self.world.now > pserver.ended_s + QUIET_S
+        return pserver.is_over or pserver.waits_for_newcomers()
 
     # --- starts and faults -----------------------------------------------------------------------
 
@@ -189,7 +194,7 @@ class SimCluster:
             timeout_s=WAIT_TIMEOUT_S,
             full_every=FULL_EVERY,
             at_end=self.scenario.ends_with_cut,
-            delta_every_s=DELTA_EVERY_S,
+            delta_every_s=self.scenario.delta_every_s,
         )
 
     # --- pservers --------------------------------------------------------------------------------
@@ -249,6 +254,7 @@ class SimCluster:
     def pserver_ended(self, pserver: SimPserver, process: Process, error: PsrtError | None) -> None:
         """The daemon leaves some seconds after its job has ended."""
         name = f"pserver {self.pservers.index(pserver)}"
+        pserver.ended_s = self.world.now
         self.ends[name] = "completed" if error is None else described(error)
         self.world.note(f"{pserver.endpoint} ends: {self.ends[name]}")
 

@@ -1,4 +1,7 @@
-"""Kinds of histories: each draws a scenario from a seed, runs it, and shrinks it if it fails."""
+"""Kinds of histories: each draws a scenario from a seed, runs it, and shrinks it if it fails.
+
+A history may be small, see `small`; one of the same seed that is not has other faults.
+"""
 
 from __future__ import annotations
 
@@ -24,27 +27,28 @@ from tests.sim.scenario import (
     with_deltas,
 )
 from tests.sim.shrinking import Smaller, shrunk, smaller
+from tests.sim.small import small, small_attempts, small_resize
 
 Runner = Callable[[Scenario], Verdict]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """`draw` gives the scenario of a seed and mode, and what runs it; `percent` of all histories
-    of `--all` are of this kind."""
+    """`draw` gives the scenario of a seed and mode, small or not, and what runs it; `percent` of
+    all histories of `--all` are of this kind."""
 
     percent: int
     modes: Sequence[str]
-    draw: Callable[[int, str | None], tuple[Scenario, Runner]]
+    draw: Callable[[int, str | None, bool], tuple[Scenario, Runner]]
     smaller: Smaller = smaller
 
-    def run(self, seed: int, mode: str | None) -> Verdict:
-        scenario, runner = self.draw(seed, mode)
+    def run(self, seed: int, mode: str | None, is_small: bool = False) -> Verdict:
+        scenario, runner = self.draw(seed, mode, is_small)
         return runner(scenario)
 
-    def shrunk(self, seed: int, mode: str | None) -> Verdict:
+    def shrunk(self, seed: int, mode: str | None, is_small: bool = False) -> Verdict:
         """The history of a seed that fails, with the fewest faults with which it does."""
-        scenario, runner = self.draw(seed, mode)
+        scenario, runner = self.draw(seed, mode, is_small)
 
         def fails(each: Scenario) -> bool:
             return bool(runner(each).violation)
@@ -53,10 +57,14 @@ class Kind:
 
 
 def _plain(draw: Callable[[int, str | None], Scenario]) -> Callable[..., tuple[Scenario, Runner]]:
-    return lambda seed, mode: (draw(seed, mode), run)
+    def drawn(seed: int, mode: str | None, is_small: bool) -> tuple[Scenario, Runner]:
+        scenario = draw(seed, mode)
+        return small(scenario) if is_small else scenario, run
+
+    return drawn
 
 
-def _resizes(seed: int, mode: str | None) -> tuple[Scenario, Runner]:
+def _resizes(seed: int, mode: str | None, is_small: bool) -> tuple[Scenario, Runner]:
     """Changes of jobs that are durable in half of all histories; their pservers may be killed."""
     mode, draw = mode or random.Random(seed).choice(PAIRED_MODES), random.Random(f"durable {seed}")
     if draw.random() < 0.5:
@@ -64,11 +72,14 @@ def _resizes(seed: int, mode: str | None) -> tuple[Scenario, Runner]:
     else:
         has_deltas, are_killed = draw.random() < 0.5, draw.random() < 0.7
         scenario, changes = durable_changes(seed, mode, has_deltas, are_killed)
+    if is_small:
+        scenario, changes = small_resize(scenario, changes)
     return scenario, partial(run_changes, changes=changes)
 
 
-def _attempts(seed: int, mode: str | None) -> tuple[Scenario, Runner]:
-    return attempt.repeated(seed, mode), run_attempts
+def _attempts(seed: int, mode: str | None, is_small: bool) -> tuple[Scenario, Runner]:
+    scenario = attempt.repeated(seed, mode)
+    return small_attempts(scenario) if is_small else scenario, run_attempts
 
 
 KINDS = {
@@ -83,8 +94,15 @@ KINDS = {
 }
 
 
-def kind_and_mode_of(seed: int) -> tuple[str, str]:
-    """Kind and mode of a seed among all, kinds by their shares and modes in equal ones."""
+SMALL_PERCENT = 95
+"""Share of small histories among those of `--all`."""
+
+
+def drawn_of(seed: int) -> tuple[str, str, bool]:
+    """Kind and mode of a seed among all, and whether its history is small.
+
+    Kinds come by their shares, modes in equal ones.
+    """
     draw = random.Random(f"kind {seed}")
     (name,) = draw.choices(list(KINDS), [kind.percent for kind in KINDS.values()])
-    return name, draw.choice(KINDS[name].modes)
+    return name, draw.choice(KINDS[name].modes), draw.random() * 100 < SMALL_PERCENT

@@ -12,16 +12,15 @@ import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from psrt.core.errors import DeadlineError, UnavailableError
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Handler, Peer, begin, settle
-from psrt.rpc.wire import Message, aligned_empty, decode, encode
+from psrt.rpc.wire import Message, aligned, aligned_empty, decode, encode
 from tests.sim.world import Fiber, Process, World
 
 NEAR_S, FAR_S = 0.0001, 0.002
 LATE_S = 3.0
+BLOCK_BYTES = 1 << 14
 
 
 class LinkFault(enum.Enum):
@@ -41,11 +40,29 @@ class Listener:
     handler: Handler
 
 
+class FrameMemory:
+    """Aligned memory of received frames; a block of it lives as long as a tensor in it."""
+
+    def __init__(self) -> None:
+        self._block, self._used = aligned_empty(0), 0
+
+    def decoded(self, frame: bytes) -> Message:
+        end = self._used + len(frame)
+        if end > len(self._block):
+            self._block = aligned_empty(max(BLOCK_BYTES, len(frame)))
+            self._used, end = 0, len(frame)
+        memory = self._block[self._used : end].data
+        memory[:] = frame
+        self._used = aligned(end)
+        return decode(memory)
+
+
 class Network:
     """All links of a history; `faults` by frame number."""
 
     def __init__(self, world: World, faults: Mapping[int, LinkFault], carrier: str) -> None:
         self.world, self.carrier = world, carrier
+        self.memory = FrameMemory()
         self._faults = faults
         self._frames = itertools.count()
         self._listeners: dict[str, Listener] = {}
@@ -112,7 +129,7 @@ class SimConnection:
                 break
         self._awaits = None
         if self._reply is not None:
-            return _decoded(self._reply)
+            return self._network.memory.decoded(self._reply)
         if self._broken:
             raise UnavailableError(f"The connection to {self.where} was lost.")
         raise DeadlineError(f"{self.where} did not reply within {timeout_s:.3f} s.")
@@ -156,7 +173,7 @@ class SimConnection:
             return
 
         def handle() -> None:
-            message = _decoded(request)
+            message = self._network.memory.decoded(request)
             outcome = begin(self.listener.handler, message, peer)
             while not isinstance(outcome, Message):
                 outcome = settle(outcome, message.header, peer)
@@ -170,9 +187,3 @@ class SimConnection:
             return
         self._reply = reply
         self._world.wake(self._awaits[0])
-
-
-def _decoded(frame: bytes) -> Message:
-    buffer = aligned_empty(len(frame))
-    buffer[:] = np.frombuffer(frame, np.uint8)
-    return decode(buffer)

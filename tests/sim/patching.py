@@ -36,7 +36,7 @@ EXCEPT = ("psrt.rpc.grpc_", "psrt.rpc.aio_loop")
 """Modules that a simulated cluster does not use, and that hold real threads."""
 
 
-RARE_COLLECTIONS = (50_000, 20, 20)
+RARE_COLLECTIONS = (200_000, 20, 20)
 """Thresholds of `gc`: with its own, collections take a twentieth of the time of a history."""
 
 

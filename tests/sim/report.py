@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.sim.kinds import KINDS, kind_and_mode_of
+from tests.sim.kinds import KINDS, drawn_of
 from tests.sim.mutations import MUTATIONS
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Draws of all seeds: of one kind of history or "" = any, of one mode or None = any."""
+    """Draws of all seeds: of one kind of history or "" = any, of one mode or None = any; small
+    ones or not, but if of any kind."""
 
     kind: str = ""
     mode: str | None = None
+    is_small: bool = False
     planted: str = ""
     show: bool = False
 
@@ -37,30 +39,35 @@ class Result:
 
 def result_of(draw: Draw, seed: int) -> Result:
     """Run the history of a seed; a broken one again and again, with fewer faults."""
-    kind, mode = (draw.kind, draw.mode) if draw.kind else kind_and_mode_of(seed)
+    if not draw.kind:
+        kind, mode, is_small = drawn_of(seed)
+        draw = replace(draw, kind=kind, mode=mode, is_small=is_small)
     if not draw.planted:
-        return _result_of(draw, seed, kind, mode)
+        return _result_of(draw, seed)
     with MUTATIONS[draw.planted].planted():
-        return _result_of(draw, seed, kind, mode)
+        return _result_of(draw, seed)
 
 
-def _result_of(draw: Draw, seed: int, kind: str, mode: str | None) -> Result:
-    verdict = KINDS[kind].run(seed, mode)
-    repeat = repeat_of(seed, kind, mode, draw.planted)
+def _result_of(draw: Draw, seed: int) -> Result:
+    kind, asked = KINDS[draw.kind], (seed, draw.mode, draw.is_small)
+    verdict = kind.run(*asked)
+    repeat = repeat_of(draw, seed)
     lines = verdict.trace if draw.show else []
     if verdict.violation:
-        least = str(KINDS[kind].shrunk(seed, mode))
+        least = str(kind.shrunk(*asked))
         lines = [*lines, f"BROKEN: {verdict.violation}", least, f"repeat it: {repeat}", ""]
     ends = [end.split(":")[0] for end in verdict.ends.values()]
-    named = verdict.scenario.mode
-    return Result(kind, named, verdict.violation, repeat, verdict.cuts, ends, "\n".join(lines))
+    named = f"{draw.kind}, small" if draw.is_small else draw.kind
+    mode = verdict.scenario.mode
+    return Result(named, mode, verdict.violation, repeat, verdict.cuts, ends, "\n".join(lines))
 
 
-def repeat_of(seed: int, kind: str, mode: str | None, planted: str = "") -> str:
+def repeat_of(draw: Draw, seed: int) -> str:
     """The command that runs one history again."""
-    options = f" --{kind}" if kind != "plain" else ""
-    options += f" --mode {mode}" if mode else ""
-    options += f" --planted {planted!r}" if planted else ""
+    options = f" --{draw.kind}" if draw.kind != "plain" else ""
+    options += " --small" if draw.is_small else ""
+    options += f" --mode {draw.mode}" if draw.mode else ""
+    options += f" --planted {draw.planted!r}" if draw.planted else ""
     return f"python -m tests.sim --histories 1 --first {seed}{options}"
 
 

@@ -77,6 +77,7 @@ class Scenario:
     A keeper starts a trainer that failed again, up to `restarts` times. Somebody asks for a cut at
     each of `cuts_s`, `cuts_in_a_row` times. `failing_syncs` are the syncs of the disk that fail.
     In a durable job pservers recover from cuts. `ends_with_cut`: one is made at the end of the job.
+    With deltas, local cuts are due every `delta_every_s`.
     """
 
     seed: int
@@ -94,12 +95,13 @@ class Scenario:
     cuts_in_a_row: int = 1
     failing_syncs: tuple[int, ...] = ()
     ends_with_cut: bool = False
+    delta_every_s: float = 0.1
 
     def __str__(self) -> str:
         lines = [
             f"seed {self.seed}: {self.mode} over {self.carrier}, steps {list(self.steps)}, "
             f"trainers join after {', '.join(f'{s:.2f}' for s in self.joins_s)} s, "
-            f"{'durable, ' * self.is_durable}{'with deltas, ' * self.has_deltas}"
+            f"{'durable, ' * self.is_durable}{self._deltas()}"
             f"{'with backups, ' * self.has_backups}"
             f"{self.restarts} restarts, "
             f"cuts after {', '.join(f'{s:.3f}' for s in self.cuts_s)} s "
@@ -108,6 +110,9 @@ class Scenario:
         ]
         lines += [f"  frame {number} {fault.value}" for number, fault in self.links]
         return "\n".join([*lines, *(f"  {strike}" for strike in self.strikes)])
+
+    def _deltas(self) -> str:
+        return f"with deltas every {self.delta_every_s:g} s, " if self.has_deltas else ""
 
     @property
     def durability(self) -> str:

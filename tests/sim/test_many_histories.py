@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.sim.__main__ import main
-from tests.sim.kinds import KINDS, kind_and_mode_of
+from tests.sim.kinds import KINDS, drawn_of
 from tests.sim.scenario import ALL_MODES, ALL_PAIRED_MODES
 from tests.support.many_seeds import results_of
 
@@ -19,7 +19,7 @@ PLANTED = "a push is applied twice"
 
 
 def test_seeds_draw_every_kind_by_its_share_and_every_mode() -> None:
-    drawn = [kind_and_mode_of(seed) for seed in range(4000)]
+    drawn = [drawn_of(seed)[:2] for seed in range(4000)]
 
     kinds = Counter(kind for kind, _ in drawn)
     assert {name: round(count / 40) for name, count in kinds.items()} == pytest.approx(
@@ -58,11 +58,12 @@ def test_a_broken_history_is_counted_and_printed_with_the_command_that_repeats_i
     assert totals["broken"][0]["violation"] in repeated.output
 
 
-def test_all_histories_are_of_every_mode() -> None:
-    ran = _main("--all", "--mode", "sync")
+@pytest.mark.parametrize("option", ["--mode=sync", "--small"])
+def test_all_histories_are_of_every_mode_and_size(option: str) -> None:
+    ran = _main("--all", option)
 
     assert ran.exit_code == 2
-    assert "leave out --mode" in ran.output
+    assert f"leave out {option.partition('=')[0]}" in ran.output
 
 
 def _main(*arguments: str) -> Result:

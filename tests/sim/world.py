@@ -78,12 +78,13 @@ class World:
     def __init__(self, seed: int | str, start_s: float = 1000.0) -> None:
         self.now = start_s
         self.random = random.Random(f"world {seed}")
-        self.draw, self._below = self.random.random, self.random.randrange
+        self.draw, self._bits = self.random.random, self.random.getrandbits
         self.trace: list[str] = []
         self.hub = greenlet.getcurrent()
         self.current: Fiber | None = None
         self.switches = 0
-        self._ready: list[Fiber] = []
+        self._ready: list[Fiber] = []  # of processes that are not dead
+        self._paused = 0  # number of paused processes
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
         self._fibers: dict[Fiber, None] = {}
@@ -112,7 +113,7 @@ class World:
         if fiber is None:
             return
         fiber.parked_at = where
-        self._ready.append(fiber)
+        self._let_run(fiber)
         self.hub.switch()
 
     def sleep(self, seconds: float) -> None:
@@ -123,7 +124,7 @@ class World:
     def spawn(self, process: Process, name: str, target: Callable[[], Any]) -> Fiber:
         fiber = Fiber(self, process, name, target)
         self._fibers[fiber] = None
-        self._ready.append(fiber)
+        self._let_run(fiber)
         return fiber
 
     def forget(self, fiber: Fiber) -> None:
@@ -145,23 +146,35 @@ class World:
         if process.is_dead:
             return
         process.is_dead = True
+        self.resume(process)
+        self._ready = [fiber for fiber in self._ready if fiber.process is not process]
         for action in process.on_death:
             action()
 
     def pause(self, process: Process) -> None:
-        process.is_paused = True
+        if not (process.is_paused or process.is_dead):
+            process.is_paused = True
+            self._paused += 1
 
     def resume(self, process: Process) -> None:
-        process.is_paused = False
+        if process.is_paused:
+            process.is_paused = False
+            self._paused -= 1
 
     def run(self, until: Callable[[], bool], longest_s: float) -> None:
-        """Run fibers until `until()`; raises `Endless` when the history does not get there."""
+        """Run fibers until `until()`, which is asked when none is ready; raises `Endless` when the
+        history does not get there."""
         end_s = self.now + longest_s
-        while not until():
+        while True:
+            self._run_ready()
+            if until():
+                return
             if self.now > end_s or self.switches > MOST_SWITCHES:
                 raise Endless(f"still running after {self.now - 1000:.0f} s: {self.waiting()}")
-            if not self._step():
+            if not self._timers:
                 raise Endless(f"nothing can run any more: {self.waiting()}")
+            self.now, _, action = heapq.heappop(self._timers)
+            action()
 
     def waiting(self) -> str:
         """The fibers of living processes and where they are parked."""
@@ -180,26 +193,26 @@ class World:
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _step(self) -> bool:
-        ready = self._ready
-        for fiber in ready:
-            if fiber.process.is_dead or fiber.process.is_paused:
-                ready = self._able()
-                break
-        if ready:
-            chosen = ready[self._below(len(ready))] if len(ready) > 1 else ready[0]
+    def _run_ready(self) -> None:
+        """Run ready fibers, one chosen after the other, until none is left."""
+        while ready := self._able() if self._paused else self._ready:
+            count = len(ready)
+            chosen = ready[self._below(count) if count > 1 else 0]
             self._ready.remove(chosen)
             self._switch(chosen)
-            return True
-        if not self._timers:
-            return False
-        self.now, _, action = heapq.heappop(self._timers)
-        action()
-        return True
+            if self.switches > MOST_SWITCHES:
+                return
 
     def _able(self) -> list[Fiber]:
-        """The ready fibers of processes that neither died nor stopped."""
-        return [f for f in self._ready if not (f.process.is_dead or f.process.is_paused)]
+        """The ready fibers of processes that have not stopped."""
+        return [fiber for fiber in self._ready if not fiber.process.is_paused]
+
+    def _below(self, count: int) -> int:
+        """A number below `count`, as of `Random.randrange`, which is slower."""
+        size = count.bit_length()
+        while (number := self._bits(size)) >= count:
+            pass
+        return number
 
     def _switch(self, fiber: Fiber) -> None:
         self.switches += 1
@@ -208,6 +221,10 @@ class World:
         self.current = None
 
     def _resume(self, fiber: Fiber, turn: int, *, woken: bool) -> None:
-        if fiber.turn == turn and not fiber.done and turn != -1:
+        if fiber.turn == turn and turn != -1 and not fiber.done:
             fiber.turn, fiber.woken = -1, woken
+            self._let_run(fiber)
+
+    def _let_run(self, fiber: Fiber) -> None:
+        if not fiber.process.is_dead:
             self._ready.append(fiber)

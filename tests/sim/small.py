@@ -1,0 +1,156 @@
+"""Small histories: jobs of a few steps, with few faults that strike close together.
+
+Most defects need few steps, and two or three faults within milliseconds. Small histories take a
+fraction of the time of others, so a machine tries many more orders of events. Chains of several
+cuts, long silences and full queues of pushes are left to histories that are not small.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from tests.sim.attempt import Attempt, Repeated
+from tests.sim.network import LinkFault
+from tests.sim.resizing import Change
+from tests.sim.scenario import ProcessFault, Scenario, Strike
+
+MOST_STEPS, MOST_DURABLE_STEPS, MOST_PAIRED_STEPS, MOST_RESIZED_STEPS = 3, 4, 6, 5
+MOST_DEALT_STEPS = 8
+"""Of all trainers of a job with several attempts."""
+COPIED_S = 0.04
+"""About the time until a backup has a whole copy: before, nothing is promised."""
+MOST_PSERVERS, MOST_TRAINERS = 2, 2
+"""In most small histories; a third trainer is in some."""
+MOST_FAULTS = 2
+"""Link faults; and strikes, but those of one moment count as one."""
+MOST_FRAMES = 80
+JOIN_S, STEP_S = 0.02, 0.012
+"""About the time until a trainer has joined, and the time of a step."""
+NEAR_S = 0.03
+"""Faults that are close together lie within so many seconds."""
+LONGEST_FAULT_S = 0.3
+DELTA_EVERY_S = 0.04
+
+
+def small(scenario: Scenario, most_steps: int = 0) -> Scenario:
+    """The scenario with few steps; its faults are fewer, shorter and closer together."""
+    draw = random.Random(f"small {scenario.seed} {scenario.mode}")
+    most = most_steps or _most_steps(scenario)
+    trainers = len(scenario.steps) if draw.random() < 0.4 else MOST_TRAINERS
+    counts = scenario.steps[:trainers]
+    steps = tuple(min(count, draw.randint(1, most)) for count in counts)
+    gone = [f"trainer {number}" for number in range(len(steps), len(scenario.steps))]
+    strikes = [strike for strike in scenario.strikes if strike.name not in gone]
+    begin_s = COPIED_S if scenario.has_backups else 0.0
+    moment = moments(draw, JOIN_S + STEP_S * max(steps), begin_s)
+    cuts = max(1, min(scenario.cuts_in_a_row, 2))
+    return replace(
+        scenario,
+        steps=steps,
+        joins_s=tuple(round(after_s * 0.1, 3) for after_s in scenario.joins_s[:trainers]),
+        links=_near(draw, scenario.links),
+        strikes=_struck(draw, strikes, moment),
+        cuts_s=tuple(sorted(map(moment, scenario.cuts_s))),
+        ends_with_cut=scenario.ends_with_cut and draw.random() < 0.5,
+        cuts_in_a_row=cuts,
+        failing_syncs=tuple(sorted({1 + each % 40 for each in scenario.failing_syncs})),
+        delta_every_s=DELTA_EVERY_S,
+    )
+
+
+def _most_steps(scenario: Scenario) -> int:
+    if scenario.has_backups:
+        return MOST_PAIRED_STEPS
+    return MOST_DURABLE_STEPS if scenario.is_durable else MOST_STEPS
+
+
+def small_resize(
+    scenario: Scenario, changes: Sequence[Change]
+) -> tuple[Scenario, tuple[Change, ...]]:
+    """A job whose number of trainers changes, made small."""
+    draw = random.Random(f"small changes {scenario.seed} {scenario.mode}")
+    sooner = [replace(each, after_s=round(draw.uniform(0.0, 0.06), 4)) for each in changes]
+    return small(scenario, MOST_RESIZED_STEPS), tuple(sooner[:2])
+
+
+def small_attempts(scenario: Scenario) -> Scenario:
+    """A job with several attempts, made small: one of them or two, and the last."""
+    assert isinstance(scenario, Repeated)
+    draw = random.Random(f"small {scenario.seed} {scenario.mode}")
+    steps = min(scenario.steps[0], draw.randint(2, MOST_DEALT_STEPS))
+    first = scenario.attempts[: draw.choice([1, 1, 1, 1, 2])][: len(scenario.attempts) - 1]
+    attempts = (*first, scenario.attempts[-1])
+    return replace(
+        scenario,
+        steps=(steps,),
+        links=_near(draw, scenario.links),
+        attempts=tuple(_small_attempt(draw, each, steps) for each in attempts),
+        delta_every_s=DELTA_EVERY_S,
+    )
+
+
+def _small_attempt(draw: random.Random, attempt: Attempt, steps: int) -> Attempt:
+    trainers = MOST_TRAINERS if draw.random() < 0.7 else len(attempt.joins_s)
+    joins_s = attempt.joins_s[:trainers]
+    strikes = [each for each in attempt.strikes if each.name != f"trainer {len(joins_s)}"]
+    trains_s = JOIN_S + STEP_S * steps / len(joins_s)
+    moment = moments(draw, trains_s)
+    return replace(
+        attempt,
+        pservers=min(attempt.pservers, MOST_PSERVERS),
+        joins_s=tuple(round(after_s * 0.15, 3) for after_s in joins_s),
+        cuts_s=tuple(sorted(map(moment, attempt.cuts_s[:2]))),
+        strikes=_struck(draw, strikes, moment),
+        ends_s=round(draw.uniform(0.04, 0.06 + 1.5 * trains_s), 4) if attempt.ends_s else 0.0,
+    )
+
+
+def moments(draw: random.Random, trains_s: float, begin_s: float = 0.0) -> Callable[[float], float]:
+    """Moments in a job of `trains_s` seconds, in place of others.
+
+    Most are close together, equal ones are given for equal ones, and none is before `begin_s`.
+    """
+    first_s, found = begin_s + draw.uniform(0.0, 1.3 * trains_s), dict[float, float]()
+
+    def moment(old_s: float) -> float:
+        if old_s not in found:
+            is_near = draw.random() < 0.75
+            far_s = begin_s + draw.uniform(0.0, 2 * trains_s)
+            found[old_s] = round(first_s + draw.uniform(0.0, NEAR_S) if is_near else far_s, 4)
+        return found[old_s]
+
+    return moment
+
+
+def _near(
+    draw: random.Random, links: Iterable[tuple[int, LinkFault]]
+) -> tuple[tuple[int, LinkFault], ...]:
+    """A few of the faults, at frames that follow each other closely."""
+    faults = [fault for _, fault in links][:MOST_FAULTS]
+    number = draw.randrange(MOST_FRAMES)
+    found = []
+    for fault in faults:
+        found.append((number, fault))
+        number += draw.randint(1, 12)
+    return tuple(found)
+
+
+def _struck(
+    draw: random.Random, strikes: Iterable[Strike], moment: Callable[[float], float]
+) -> tuple[Strike, ...]:
+    """The strikes of the first moments, at other ones, and shorter."""
+    at_s = list(dict.fromkeys(strike.at_s for strike in strikes))[:MOST_FAULTS]
+    return tuple(
+        replace(strike, at_s=moment(strike.at_s), for_s=_shorter(draw, strike))
+        for strike in strikes
+        if strike.at_s in at_s
+    )
+
+
+def _shorter(draw: random.Random, strike: Strike) -> float:
+    """Seconds of a pause, or until a restart; processes that stay dead do."""
+    if strike.fault is ProcessFault.INTERRUPT or not strike.for_s:
+        return strike.for_s
+    return min(strike.for_s, round(draw.uniform(0.02, LONGEST_FAULT_S), 2))
