@@ -118,6 +118,7 @@ class Joining(ABC):
 
     def recovered(self, now: float) -> None:
         """Watch for trainers that do not come back after a recovery."""
+        self._departures.recovery = self.recovery
         self._departures.schedule(now)
 
     def _asks_again(self, trainer: int, incarnation: int, job: JobIdentity) -> bool:
