@@ -23,12 +23,19 @@ from psrt.core.errors import ErrorCode, JobError, PsrtError
 
 
 @dataclass
+class _Change:
+    """A change of the number of trainers, and all calls that ask for it."""
+
+    trainers: int
+    calls: list[Caller]
+
+
+@dataclass
 class _Proposal:
     number: int
     began_s: float
     at_step: int
-    trainers: int = 0
-    change: Caller = None
+    change: _Change | None = None
     parts: dict[str, str] = field(default_factory=dict)
     participants: set[str] = field(default_factory=set)
     reports: list[Caller] = field(default_factory=list)
@@ -62,7 +69,7 @@ class CutCoordinator:
         self._watches: list[tuple[Caller, int]] = []
         self._requests: list[Caller] = []
         self._later: list[Caller] = []  # wait for the end of the cut under way, then for the next
-        self._changes: list[tuple[Caller, int]] = []
+        self._changes: list[_Change] = []
         self._superseded: PsrtError | None = None
 
     # --- events ------------------------------------------------------------------------------
@@ -83,10 +90,11 @@ class CutCoordinator:
 
         With `anew` a cut under way does not count: it may lack what was acknowledged before this
         call. A cut from which the job goes on with `trainers` trainers is proposed once the cut
-        under way, and earlier changes of their number, have ended.
+        under way, and earlier changes of their number, have ended; one that is repeated, as over
+        another connection, ends with the first.
         """
         if trainers:
-            self._changes.append((call, trainers))
+            self._ask_for_change(call, trainers)
         elif anew and self._proposal is not None:
             self._later.append(call)
         else:
@@ -182,7 +190,8 @@ class CutCoordinator:
     def give_up_changes(self, why: str) -> list[CutInstruction]:
         """Give up changes of the number of trainers: the cut of one, and those that wait."""
         waiting, self._changes = self._changes, []
-        done = [Done(call, 0, _given_up(self.newest + 1, why)) for call, _ in waiting]
+        asked = [call for change in waiting for call in change.calls]
+        done = [Done(call, 0, _given_up(self.newest + 1, why)) for call in asked]
         return [*done, *(self._end(why) if self.trainers else [])]
 
     def end(self, why: str) -> list[CutInstruction]:
@@ -207,7 +216,8 @@ class CutCoordinator:
     @property
     def trainers(self) -> int:
         """The number of trainers with which the job goes on from the proposed cut, 0 = it stays."""
-        return self._proposal.trainers if self._proposal is not None else 0
+        change = self._proposal.change if self._proposal is not None else None
+        return change.trainers if change is not None else 0
 
     @property
     def has_parts(self) -> bool:
@@ -235,13 +245,22 @@ class CutCoordinator:
         self._later = []
         if self._superseded is not None:
             changes, self._changes = self._changes, []
-            asked = (*self._take_requests(), *(call for call, _ in changes))
+            asked = (*self._take_requests(), *(call for each in changes for call in each.calls))
             return [Done(call, 0, self._superseded) for call in asked]
         self.newest += 1
         self._last_began_s, self._last_step = now, self._steps()
-        change, trainers = self._changes.pop(0) if self._changes else (None, 0)
-        self._proposal = _Proposal(self.newest, now, self._last_step, trainers, change)
+        change = self._changes.pop(0) if self._changes else None
+        self._proposal = _Proposal(self.newest, now, self._last_step, change)
         return self._tell()
+
+    def _ask_for_change(self, call: Caller, trainers: int) -> None:
+        """Add a call to the last change that was asked for, if that is the same, or a new one."""
+        under_way = self._proposal.change if self._proposal is not None else None
+        last = self._changes[-1] if self._changes else under_way
+        if last is not None and last.trainers == trainers:
+            last.calls.append(call)
+        else:
+            self._changes.append(_Change(trainers, [call]))
 
     def _tell(self) -> list[CutInstruction]:
         due = [(call, known) for call, known in self._watches if known < self.proposed]
@@ -254,7 +273,7 @@ class CutCoordinator:
 
     def _take_waiting(self, proposal: _Proposal) -> list[Caller]:
         """The callers that wait for the end of a cut."""
-        change = [] if proposal.change is None else [proposal.change]
+        change = [] if proposal.change is None else proposal.change.calls
         return [*proposal.reports, *self._take_requests(), *change]
 
     def _done_before(self, number: int, call: Caller) -> Done:

@@ -30,7 +30,7 @@ from psrt.rpc.methods import METHODS, Method
 from psrt.rpc.pairs import PartAddress
 from psrt.rpc.pool import NOT_ENDED, ConnectionPool, Opened
 from psrt.rpc.recovering import Recovering, soon
-from psrt.rpc.retry import RetryPolicy, patience
+from psrt.rpc.retry import AttemptReports, RetryPolicy, patience, tried_again
 from psrt.rpc.route import Route
 from psrt.rpc.status import from_wire
 from psrt.rpc.wire import PROTOCOL, Message
@@ -38,7 +38,7 @@ from psrt.rpc.wire import PROTOCOL, Message
 log = logging.getLogger("psrt.rpc")
 
 _HELLO_S, _LEAST_S = 5.0, 0.001
-_WAIT_REPORT_S, _HURRIED_S = 5.0, 1.0
+_HURRIED_S = 1.0
 _COMPLETE_S, _CONFIRM_S = 5.0, 1.0  # of one attempt; COMPLETE waits for no other trainer
 _POLICY = RetryPolicy(max_s=0.5)
 _AGAIN_S = 0.05  # the longest wait before the next attempt, if another pserver may serve
@@ -71,7 +71,7 @@ class Client:
         self._pool = ConnectionPool()
         self._numbers = threading.Lock()
         self._requests = self._pushes = 0
-        self._reports_from_s = -math.inf  # failed attempts of all calls are reported now and then
+        self._reports = AttemptReports()
         self._closed = threading.Event()
 
     @property
@@ -226,10 +226,9 @@ class Client:
                 if delay_s is None or elapsed_s + delay_s >= timeout_s:
                     what = describe(message.header, self.endpoint)
                     raise failed(what, attempts, elapsed_s, cause) from failure
-                if started + elapsed_s >= self._reports_from_s:
+                if self._reports.is_due(error.code, started + elapsed_s):
                     what = describe(message.header, self.endpoint)
-                    log.warning("%s: %s Trying again.", what, error.message)
-                    self._reports_from_s = started + elapsed_s + _WAIT_REPORT_S
+                    log.warning("%s", tried_again(what, error.message, attempts))
                 self._recover(0.0 if moved else delay_s)
 
     def _attempt(self, message: Message, left_s: float) -> Message:
@@ -245,7 +244,7 @@ class Client:
             opened.connection.close()
             raise
         self._pool.give_back(opened)
-        self._reports_from_s = -math.inf
+        self._reports.answered()
         self._recovery.answered()
         route.answered()
         if reply.header.error.code in self._recovery.waits_for:

@@ -106,13 +106,15 @@ class Recovering:
     def run(self, timeout_s: float) -> None:
         """Send again, or wait until another thread has.
 
-        Raises `UnavailableError` if that thread gets no reply within `timeout_s`.
+        Raises `UnavailableError` (RECOVERING) if that thread gets no reply within `timeout_s`. It
+        may wait for other trainers, so this says nothing about the pserver.
         """
         seen = self.advances
         while not self._lock.acquire(timeout=timeout_s):
             if self.advances == seen:
                 raise UnavailableError(
-                    f"Pserver {self._endpoint} did not recover in {timeout_s:.1f} s"
+                    f"Pserver {self._endpoint} did not recover in {timeout_s:.1f} s",
+                    code=ErrorCode.RECOVERING,
                 )
             seen = self.advances
         try:

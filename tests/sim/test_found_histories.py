@@ -33,6 +33,9 @@ FOUND = [
     ("resizes", "half-async", 21842),
     ("deltas", "geo", 124),
     ("deltas", "sync", 25389),
+    ("deltas", "geo-wait", 25202),
+    ("deltas", "ssp-wait", 25017),
+    ("resizes", "async-pool", 25109),
 ]
 
 

@@ -8,7 +8,8 @@ and reports that it leaves, at once:
 
     shrink   the trainer is lost, and the job goes on without it
     abort    the job ends with an error that names it
-    wait     its place is kept for a new process
+    wait     its place is kept for a new process; if this pserver recovers, and lacks pushes of it,
+             no process may take the place, and the job ends as with abort
 
 Whatever the policy, a job ends when all its running trainers have been gone for that time: no call
 arrives any more that could detect it, so the pserver checks by itself.
@@ -23,6 +24,7 @@ from psrt.core.errors import ErrorCode, JobError
 from psrt.pserver.decisions.calls import Instruction, Warn
 from psrt.pserver.decisions.member import Member, Presence
 from psrt.pserver.decisions.membership import Membership
+from psrt.pserver.decisions.recovery import Recovery, never_sent
 
 IsGone: TypeAlias = Callable[[int, int], bool | None]
 """(trainer, incarnation) → True if that process has left, None if it never had a connection."""
@@ -37,14 +39,15 @@ class Departures:
     """Checks for trainers that have left; `due_s` is the time of the next check.
 
     `lost` is the error of a job whose last trainers left; a process that takes a trainer's place is
-    still accepted after it. `aborted` is the error of a job that a departure ended.
+    still accepted after it. `aborted` is the error of a job that a departure ended. `recovery` has
+    the pushes that this pserver lacks.
     """
 
     def __init__(self, wait_timeout_s: float, is_gone: IsGone, policy: str = "wait") -> None:
         self.due_s: float | None = None
         self.lost: JobError | None = None
         self.aborted: JobError | None = None
-        self.policy = policy
+        self.policy, self.recovery = policy, Recovery()
         self._wait_timeout_s = wait_timeout_s
         self._is_gone = is_gone
         self._silent: list[int] = []  # the trainers named as silent
@@ -128,6 +131,9 @@ class Departures:
         if self.policy == "abort":
             text = f"{left}the job was aborted."
             self.aborted = JobError(text, code=ErrorCode.TRAINER_LOST, hint=_HINT)
+            return []
+        if without := list(filter(self.recovery.lacks, trainers)):
+            self.aborted = never_sent(members.describe(without, now))
             return []
         return self._keep_places(gone, left)
 

@@ -116,8 +116,20 @@ class Joining(ABC):
         error = self.recovery.resent(trainer, cut)
         return [] if error is None else self.abort(error)
 
+    def ended_elsewhere(self, trainer: int, incarnation: int, now: float) -> list[Instruction]:
+        """Record that the job has ended at another pserver, as a trainer knows that completes.
+
+        After a recovery this one waits for no pushes: all have trained, and may have left.
+        """
+        self.members_of_job(trainer).called(trainer, incarnation, now)
+        for other in self.members.awaited() if self.recovery.is_recovered else ():
+            self.members.complete(other, now)
+            self.recovery.left(other)
+        return []
+
     def recovered(self, now: float) -> None:
         """Watch for trainers that do not come back after a recovery."""
+        self._departures.recovery = self.recovery
         self._departures.schedule(now)
 
     def _asks_again(self, trainer: int, incarnation: int, job: JobIdentity) -> bool:

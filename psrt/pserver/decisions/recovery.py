@@ -67,6 +67,10 @@ class Recovery:
         if trainer in self._awaited:
             self._given_up[trainer] = self._awaited.pop(trainer)
 
+    def lacks(self, trainer: int) -> bool:
+        """True if pushes of a trainer are missing, so that no process may take its place."""
+        return trainer in self._awaited or trainer in self._given_up
+
     def check(self, reader: int | None = None) -> None:
         """Raise `UnavailableError`, by which callers try again, while trainers are missing.
 
@@ -110,6 +114,16 @@ def pushes_lost(trainer: int) -> JobError:
         "pserver again; they are lost, and the new process was refused.",
         code=ErrorCode.TRAINER_LOST,
         hint="Start the job again with --resume latest: all processes then begin with one cut.",
+    )
+
+
+def never_sent(trainers: str) -> JobError:
+    """The error of a job of which no process can send some pushes again."""
+    return JobError(
+        f"{trainers} left before it had sent its retained pushes to this recovered pserver again; "
+        "they are lost, and no new process can take its place. The job was ended.",
+        code=ErrorCode.TRAINER_LOST,
+        hint="Start it again with --resume latest: all processes then begin with one cut.",
     )
 
 

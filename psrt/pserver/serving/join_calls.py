@@ -106,6 +106,15 @@ class JoinCalls:
         log.info("trainer %d has sent its pushes again; missing: %s", header.trainer, missing or 0)
         return Message(pb.Header())
 
+    def ended_elsewhere(self, header: pb.Header) -> None:
+        """Record what a COMPLETE may say of the job at other pservers.
+
+        Where a cut is made at the end, tables are still needed, with all pushes.
+        """
+        settings = self._cuts.settings
+        if header.complete.ended and settings is not None and not settings.at_end:
+            self._runner.decide(lambda state, now: state.ended_elsewhere(*caller_of(header), now))
+
     def register(self, message: Message) -> Message:
         """Create the tables that do not exist yet; the reply has where the trainer begins."""
         header = message.header

@@ -73,6 +73,13 @@ def job_of(hello: pb.Hello) -> JobIdentity:
     return JobIdentity(*facts, durability=hello.durability)
 
 
+def no_method(header: pb.Header) -> WireError:
+    """The error for a call of a method that is unknown here."""
+    return WireError(
+        f"this pserver has no method {header.method}.", code=ErrorCode.WIRE_UNKNOWN_METHOD
+    )
+
+
 def no_memory(header: pb.Header, error: MemoryError) -> TableError:
     """The error for a call during which memory ran out."""
     return TableError(

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from psrt.core.clock import Clock, MonotonicClock, hours_since_1970
-from psrt.core.errors import ErrorCode, PsrtError, WireError
+from psrt.core.errors import PsrtError
 from psrt.core.process import process_facts
 from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport
@@ -31,7 +31,7 @@ from psrt.pserver.serving.effect_runner import EffectRunner
 from psrt.pserver.serving.end_cut import EndCut
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.pserver.serving.join_calls import Beginning, JoinCalls, OnRegistered
-from psrt.pserver.serving.request_headers import caller_of, no_memory
+from psrt.pserver.serving.request_headers import caller_of, no_memory, no_method
 from psrt.pserver.serving.resizes import Resizes
 from psrt.pserver.serving.step_calls import StepCalls
 from psrt.pserver.serving.table_calls import export, give, shrink
@@ -200,10 +200,7 @@ class PserverService:
             self._joins.check_process(message.header)
             method = self._methods.get(message.header.method)
             if method is None:
-                raise WireError(
-                    f"this pserver has no method {message.header.method}.",
-                    code=ErrorCode.WIRE_UNKNOWN_METHOD,
-                )
+                raise no_method(message.header)
             reply = method(message)
             if peer.lasts and not self._connections.has(peer):
                 self._connections.track(message.header, peer)
@@ -240,21 +237,22 @@ class PserverService:
     # --- methods -----------------------------------------------------------------------------
 
     def _complete(self, message: Message) -> Message:
-        header, complete = message.header, message.header.complete
-        if complete.interrupted:
+        header, said = message.header, message.header.complete
+        if said.interrupted:
             self._runner.decide(lambda state, now: state.leave(*caller_of(header), now))
             return Message(pb.Header())
-        asked = complete.will_confirm, complete.confirms, complete.position
+        asked = said.will_confirm, said.confirms, said.position
         members = self._runner.ask(lambda state, now: state.members_of_job(header.trainer))
         is_first = not members.has_completed(header.trainer)
+        self._joins.ended_elsewhere(header)
         self._runner.decide(lambda state, now: state.complete(*caller_of(header), now, *asked))
         if is_first:
             self._forget(header.trainer)
             log.info("trainer %d completed", header.trainer)
-        is_over = not self.is_recording  # trainers stay for the cut at the end of the job
-        ended = members.ended() and is_over
-        recorded = self._cuts.durability.has_recorded(header.trainer) and is_over
-        return Message(pb.Header(complete=pb.Complete(ended=ended, recorded=recorded)))
+        if self.is_recording:  # trainers stay for the cut at the end of the job
+            return Message(pb.Header(complete=pb.Complete()))
+        recorded = self._cuts.durability.has_recorded(header.trainer)
+        return Message(pb.Header(complete=pb.Complete(ended=members.ended(), recorded=recorded)))
 
     def _forget(self, trainer: int) -> None:
         """Drop what is kept for a trainer that has completed or is lost."""

@@ -423,6 +423,42 @@ def test_a_change_whose_cut_is_given_up_fails_and_is_not_tried_again() -> None:
     assert cuts.proposed == 0
 
 
+@pytest.mark.parametrize("is_given_up", [False, True])
+@pytest.mark.parametrize("is_queued", [False, True])
+def test_a_repeated_request_for_a_change_ends_with_the_first(
+    is_given_up: bool, is_queued: bool
+) -> None:
+    """Its caller reads one reply: what a second change did later would surprise everybody."""
+    cuts, number = coordinator(), 2 if is_queued else 1
+    if is_queued:
+        cuts.request("save", 0.0)
+    cuts.request("scale", 0.0, 3)
+    assert cuts.request("scale again", 0.1, 3) == []
+    if is_queued:
+        completed(cuts, 1)
+        cuts.tick(0.2)
+
+    ended = cuts.failed(number, "b:1: no space") if is_given_up else completed(cuts, number)
+
+    done = [each for each in ended if isinstance(each, Done) and "scale" in each.call]
+    assert [each.call for each in done] == ["scale", "scale again"]
+    assert {each.error is not None for each in done} == {is_given_up}
+    assert cuts.tick(1.0) == []
+    assert cuts.proposed == 0
+
+
+def test_a_change_back_is_another_one() -> None:
+    cuts = coordinator()
+    for call, trainers in [("grow", 3), ("back", 2), ("grow again", 3), ("repeated", 3)]:
+        cuts.request(call, 0.0, trainers)
+
+    for number, trainers, calls in [(1, 3, {"grow"}), (2, 2, {"back"})]:
+        assert (cuts.proposed, cuts.trainers) == (number, trainers)
+        assert {each.call for each in completed(cuts, number)} - {*ENDPOINTS} == calls
+        cuts.tick(number)
+    assert {each.call for each in completed(cuts, 3)} - {*ENDPOINTS} == {"grow again", "repeated"}
+
+
 def test_a_change_of_a_superseded_coordinator_fails() -> None:
     cuts, error = coordinator(), StorageError("another process has taken over")
     cuts.request("first", 0.0, 3)

@@ -106,8 +106,9 @@ def test_a_call_waits_for_another_thread_that_sends_again_while_that_gets_replie
     if is_given:
         recovering.run(0.5)
     else:
-        with pytest.raises(UnavailableError, match=r"did not recover in 0\.5 s"):
+        with pytest.raises(UnavailableError, match=r"did not recover in 0\.5 s") as caught:
             recovering.run(0.5)
+        assert caught.value.code is ErrorCode.RECOVERING
 
     assert lock.timeouts == [0.5, 0.5, 0.5]
     assert sent == ([2] if is_given else [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Iterator
 
@@ -25,7 +26,7 @@ from psrt.rpc.error_text import describe
 from psrt.rpc.hosts import host_id, join_endpoint, reachable, split_endpoint
 from psrt.rpc.methods import Method
 from psrt.rpc.recovering import SOON_S
-from psrt.rpc.retry import RetryPolicy
+from psrt.rpc.retry import REPORT_S, RetryPolicy
 from psrt.rpc.server import Server
 from psrt.rpc.serving import Peer
 from psrt.rpc.wire.frames import Message
@@ -314,6 +315,35 @@ def test_calls_to_one_pserver_that_fail_in_a_row_are_logged_once(
 
     lines = [record.getMessage() for record in caplog.records]
     assert len([line for line in lines if line.startswith("ATTEND to pserver ps0:6170")]) == 2
+
+
+def test_a_call_that_waits_for_other_trainers_is_logged_now_and_then_with_its_attempts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Other calls to the pserver are answered meanwhile, as those four times a second are."""
+    clock, left = ManualClock(), iter(range(240))
+
+    def pserver(request: Message, peer: Peer) -> Message:
+        clock.advance(0.05)
+        if request.header.method == Method.PULL and next(left, None) is not None:
+            waiting.call(Method.ATTEND, timeout_s=WAIT_S)
+            raise UnavailableError("waits for trainer 1.", code=ErrorCode.RECOVERING)
+        return Message(pb.Header())
+
+    waiting = Client(
+        *("ps0:6170", 1, 5, InprocServer(pserver), pb.Hello()),
+        retry=RetryPolicy(initial_s=0.0, budget_s=100.0),
+        clock=clock,
+    )
+
+    waiting.call(Method.PULL, timeout_s=100.0)
+
+    lines = [record.getMessage() for record in caplog.records]
+    waits = "PULL to pserver ps0:6170 failed: waits for trainer 1. Trying again"
+    first, second, *others = (line for line in lines if line.startswith("PULL"))
+    assert first == f"{waits}."
+    assert re.fullmatch(rf"{re.escape(waits)} after \d+ attempts\.", second)
+    assert 1 <= len(others) <= clock.now() / REPORT_S
 
 
 def test_retry_that_runs_out_of_time_tells_the_failure_that_made_it_necessary(

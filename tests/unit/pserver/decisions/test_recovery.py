@@ -315,6 +315,102 @@ def test_a_successor_is_refused_of_a_trainer_that_was_given_up_before_it_had_sen
         again.attend(1, 777, 80.0)
 
 
+def expire_until(state: PserverState, until_s: float) -> None:
+    while (due_s := state.next_deadline()) is not None and due_s <= until_s:
+        state.expire(due_s)
+
+
+@pytest.mark.parametrize("mode", [Async(on_trainer_loss="wait"), Sync(on_trainer_loss="wait")])
+@pytest.mark.parametrize("successor", [False, True])
+def test_the_job_ends_by_name_if_pushes_of_a_trainer_that_is_gone_are_lost(
+    mode: CommunicationMode, successor: bool
+) -> None:
+    """Its place cannot be kept: no process may take it, and the others would wait for ever."""
+    again = recovered(state_of(mode), now=50.0)
+    rejoin(again, 0, now=50.0)
+    again.resent(0, 100, 50.0, 3)
+    if successor:
+        assert again.job is not None
+        again.hello(1, 777, again.job, 55.0)
+        with pytest.raises(JobError, match="are lost"):
+            again.attend(1, 777, 55.0)
+
+    expire_until(again, 50.0 + 2 * WAIT_S)
+
+    assert again.aborted is not None
+    assert again.aborted.code is ErrorCode.TRAINER_LOST
+    assert "trainer 1 (gone, last call 10.0 s ago)" in again.aborted.message
+    assert "they are lost" in again.aborted.message
+    assert "--resume latest" in again.aborted.hint
+    with pytest.raises(JobError, match="trainer 1"):
+        again.pull(0, 100, 71.0, acknowledges=False)
+
+
+def test_the_job_ends_by_name_once_a_successor_was_refused_whose_predecessor_never_came() -> None:
+    """The pserver goes on from before that process joined, so it cannot know what it pushed."""
+    saved = json.loads(json.dumps(dump(state_of(Async(on_trainer_loss="wait")), cut=3)))
+    again = PserverState(WAIT_S, is_gone=lambda trainer, incarnation: incarnation == 777)
+    restore(again, saved, 0.0)
+    job = again.job
+    assert job is not None
+    again.members.member(1).state = MemberState.UNSEEN  # it joined after the cut
+    again.recovery.left(1)
+    rejoin(again, 0)
+    again.resent(0, 100, 0.0, 3)
+    again.hello(1, 777, job, 0.0)
+    again.attend(1, 777, 0.0)
+    with pytest.raises(JobError, match="are lost"):
+        again.register(1, 777, {}, 0.0, predecessor=555)
+
+    expire_until(again, 3 * WAIT_S)
+
+    assert again.aborted is not None
+    assert "trainer 1" in again.aborted.message
+
+
+def test_the_place_of_a_trainer_is_kept_that_has_sent_its_pushes_again() -> None:
+    gone = set[int]()
+    again = PserverState(WAIT_S, is_gone=lambda trainer, incarnation: trainer in gone)
+    restore(again, json.loads(json.dumps(dump(state_of(Async(on_trainer_loss="wait")), 3))), 0.0)
+    for trainer in (0, 1):
+        rejoin(again, trainer)
+        again.resent(trainer, 100 + trainer, 0.0, 3)
+    gone.add(1)
+
+    expire_until(again, 3 * WAIT_S)
+
+    assert again.aborted is None
+    assert again.job is not None
+    again.hello(1, 777, again.job, 40.0)
+    again.attend(1, 777, 40.0)
+    assert again.members.member(1).incarnation == 777
+
+
+@pytest.mark.parametrize("mode", [Async(), Sync()])
+def test_a_recovered_pserver_ends_with_a_job_that_has_ended_at_another_one(
+    mode: CommunicationMode,
+) -> None:
+    """Trainer 1 has left: it knew that both had completed."""
+    again = recovered(state_of(mode))
+    rejoin(again, 0)
+
+    again.ended_elsewhere(0, 100, 1.0)
+    again.complete(0, 100, 1.0, will_confirm=True)
+    again.complete(0, 100, 1.0, confirms=True)
+
+    assert again.has_ended
+    assert again.recovery.missing == []
+
+
+def test_a_pserver_that_was_never_killed_waits_for_the_end_of_each_trainer() -> None:
+    state = state_of(Async())
+
+    state.ended_elsewhere(0, 100, 1.0)
+    state.complete(0, 100, 1.0)
+
+    assert not state.has_ended
+
+
 def at_the_beginning(mode: CommunicationMode) -> PserverState:
     """A pserver that was killed before anything was durable; trainers 100 and 101 had joined it."""
     again, saved = PserverState(WAIT_S, is_gone=lambda trainer, incarnation: None), state_of(mode)
