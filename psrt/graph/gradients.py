@@ -85,6 +85,7 @@ RULES: dict[str, GradientRule] = {
     "sum": GradientRule("x", ""),  # d to each
     "concat": GradientRule("x", "x"),  # the parts of d
     "reshape": GradientRule("x", "x"),  # d in the shape of x
+    "open_sizes": GradientRule("x", "x"),  # d in the shape of x
     "group_rows": GradientRule("x", "x"),  # d in the shape of x
     "stack": GradientRule("x", ""),  # the parts of d
     "slice": GradientRule("input", "input"),  # d in its place, else 0

@@ -20,6 +20,7 @@ from psrt.graph.initializer import Xavier
 layers = fluid.layers
 
 ELSEWHERE = {
+    "Branches",
     "Loop",
     "constant",
     "group_rows",

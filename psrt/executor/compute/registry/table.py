@@ -124,6 +124,8 @@ ALIASING = frozenset(
         "elementwise_sub_grad",
         "group_rows",
         "group_rows_grad",
+        "open_sizes",
+        "open_sizes_grad",
         "reshape",
         "reshape_grad",
         "sequence_nest",
