@@ -94,6 +94,7 @@ RULES: dict[str, GradientRule] = {
     "expand": GradientRule("x", "x"),  # d summed over the repetitions
     "cast": GradientRule("x", ""),  # d in the dtype of x
     "assign": GradientRule("x", ""),  # d
+    "print_value": GradientRule("x", ""),  # d
     "gather": GradientRule("input", "input index"),  # rows of d added by index
     "gather_nd": GradientRule("input", "input index"),  # parts of d added by positions
     "embedding": GradientRule("table", "ids table", accumulates=True),  # rows of d added by id

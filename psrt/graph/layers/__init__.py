@@ -186,6 +186,7 @@ from psrt.graph.layers.values import (
     is_empty,
     one_hot,
     ones_like,
+    print_value,
     set_state,
     shape,
     zeros_like,
@@ -235,7 +236,7 @@ __all__ += ["sequence_enumerate", "sequence_expand_as", "sequence_regroup", "seq
 __all__ += ["sequence_lengths", "sequence_nest", "sequence_repeat", "sequence_rows"]
 __all__ += ["beam_search", "beam_search_decode", "is_empty"]
 __all__ += ["create_lists", "list_count", "list_read", "list_write"]
-__all__ += ["Branches", "cond"]
+__all__ += ["Branches", "cond", "print_value"]
 __all__ += ["Loop", "array_length", "array_read", "array_write", "create_array", "undefined"]
 __all__ += ["crf_decoding", "linear_chain_crf", "while_loop"]
 __all__ += ["Recurrence", "gaussian_random", "shuffle_rows", "uniform_random", "where"]

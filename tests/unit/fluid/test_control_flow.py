@@ -201,6 +201,25 @@ def test_a_branch_with_statistics_is_chosen_by_one_bool() -> None:
     np.testing.assert_allclose(np.ravel(found), [7, 2], atol=1e-5)
 
 
+def test_print_shows_what_fluid_shows_in_the_branch_that_is_taken(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    x = layers.data("x", [2])
+    layers.Print(x, message="seen", summarize=1)
+    yes = layers.reduce_sum(x) > 0.0
+    layers.cond(yes, lambda: layers.Print(x, message="low") * 2.0, lambda: layers.Print(x))
+
+    started().run(feed={"x": np.array([[-1.5, 1.0]], "f4")})
+
+    about = (
+        "  - lod: {}\n  - place: CPUPlace\n  - shape: [1, 2]\n  - layout: NCHW\n  - dtype: float\n"
+    )
+    assert capsys.readouterr().out == (
+        f"Variable: x\n  - message: seen\n{about}  - data: [-1.5]\n"
+        f"Variable: x\n{about}  - data: [-1.5 1]\n"
+    )
+
+
 def test_two_branches_of_one_number_are_refused() -> None:
     with pytest.raises(ValueError, match="Two branches of switch_case have the number 2"):
         layers.switch_case(number(), [(2, number), (2, number)])

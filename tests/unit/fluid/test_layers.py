@@ -37,6 +37,7 @@ ELSEWHERE = {
     "create_state",
     "sampled_softmax_with_cross_entropy",
     "set_state",
+    "print_value",
     "shuffle_rows",
     "simple_img_conv_pool",
     "where",

@@ -126,6 +126,7 @@ ALIASING = frozenset(
         "group_rows_grad",
         "open_sizes",
         "open_sizes_grad",
+        "print_value_grad",
         "reshape",
         "reshape_grad",
         "sequence_nest",
