@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from psrt.core.errors import ProgramError
 from psrt.fluid.framework import FluidProgram
-from psrt.fluid.names import Variable
+from psrt.fluid.names import Variable, differentiated, first_values, scalar
 from psrt.fluid.optimizer import Names, ParamsGrads, freeze
 from psrt.graph import backward as _psrt
 from psrt.graph import layers
@@ -17,14 +17,18 @@ def append_backward(
 ) -> ParamsGrads:
     """Append the gradient ops of `loss`; returns (parameter, gradient) pairs that can be fetched.
 
-    Only parameters of `parameter_list` get gradients, if given, and none of `no_grad_set`. Raises
-    `ProgramError` for a loss that is no scalar or depends on no trainable parameter, and for a name
-    that is no parameter.
+    Vars whose `stop_gradient` was set False get gradients, too, and in a program without parameters
+    what is computed from data: `var.grad_name`. Only parameters of `parameter_list` get gradients,
+    if given, and none of `no_grad_set`. Raises `ProgramError` for a loss that is no scalar or
+    depends on nothing that has a gradient, and for a name that is no parameter.
     """
     program = loss.program
     assert isinstance(program, FluidProgram)
     freeze(program, parameter_list, no_grad_set)
-    made = _psrt.append_backward(program.graph, loss.var)
+    also = differentiated(program)
+    if not also and not program.graph.parameters:
+        also = first_values(program)
+    made = _psrt.append_backward(program.graph, scalar(loss), also)
     return [(program.variable(name), program.variable(g)) for name, g in made.items()]
 
 

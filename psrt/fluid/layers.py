@@ -36,6 +36,7 @@ from psrt.fluid.adapting import (
     written_layers,
 )
 from psrt.fluid.names import Variable as Variable  # programs import it from `layers.tensor`
+from psrt.fluid.names import cpu_places as get_places  # noqa: F401 (that of `layers.device`)
 from psrt.fluid.names import missing
 from psrt.graph import layers as psrt_layers
 

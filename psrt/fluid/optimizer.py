@@ -15,7 +15,7 @@ from typing import TypeAlias, TypedDict, Unpack
 from psrt.core.errors import ProgramError
 from psrt.core.specs import ComputedRate, LearningRate
 from psrt.fluid.framework import FluidProgram
-from psrt.fluid.names import Variable, missing
+from psrt.fluid.names import Variable, differentiated, missing, scalar
 from psrt.graph import optimizer as _psrt
 from psrt.graph.backward import append_backward
 from psrt.graph.clip import Clip
@@ -53,7 +53,7 @@ class Optimizer:
         assert isinstance(program, FluidProgram)
         freeze(program, parameter_list or self._parameters, no_grad_set)
         with program.written_into():
-            made = self.declaration.minimize(loss.var)
+            made = self.declaration.minimize(scalar(loss), differentiated(program))
         updates = [op for op in program.graph.ops if op.role == "optimize"]
         gradients = [(program.variable(p), program.variable(g)) for p, g in made.items()]
         return updates, gradients
@@ -74,7 +74,7 @@ class Optimizer:
         assert isinstance(program, FluidProgram)
         freeze(program, parameter_list or self._parameters, no_grad_set)
         with program.written_into():
-            made = append_backward(program.graph, loss.var)
+            made = append_backward(program.graph, scalar(loss), differentiated(program))
         return [(program.variable(name), program.variable(g)) for name, g in made.items()]
 
     def apply_gradients(self, params_grads: ParamsGrads) -> Sequence[Op]:

@@ -21,11 +21,12 @@ _START = "loss_gradient"
 _STARTS = (_START, "ones_like")  # a program text may come from a psrt that has no `loss_gradient`
 
 
-def append_backward(program: Program, loss: Var) -> dict[str, str]:
+def append_backward(program: Program, loss: Var, also: Sequence[str] = ()) -> dict[str, str]:
     """Append the gradient ops of the scalar `loss`; returns gradient var by parameter name.
 
-    Raises `ProgramError` for a loss that is no var of shape (), depends on no trainable parameter,
-    or reaches a parameter that has a gradient already.
+    Vars named in `also` get gradients, too, data among them. Raises `ProgramError` for a loss that
+    is no var of shape (), depends on nothing that has a gradient, or reaches a parameter that has
+    one already.
     """
     if not isinstance(loss, Var):
         raise ProgramError(
@@ -38,9 +39,10 @@ def append_backward(program: Program, loss: Var) -> dict[str, str]:
             "no single gradient.",
             hint="Reduce it with layers.mean or layers.reduce_sum.",
         )
-    backward = _Backward(program, loss.name)
+    trainable = [p.name for p in program.parameters.values() if p.trainable]
+    backward = _Backward(program, loss.name, [*trainable, *also])
     backward.run()
-    return {name: gradient_name(name) for name in backward.trained}
+    return {n: gradient_name(n) for n in backward.trained if n in program.parameters}
 
 
 def append_gradients(program: Program, target: Var, of: Sequence[str]) -> dict[str, str]:
@@ -59,10 +61,9 @@ def loss_gradients(program: Program) -> list[str]:
     return [name for op in begin for name in op.writes()]
 
 
-def vars_that_need_gradients(program: Program, of: Iterable[str] | None = None) -> set[str]:
-    """Return vars `of`, or trainable parameters, and all floats computed from them by a rule."""
-    trainable = (p.name for p in program.parameters.values() if p.trainable)
-    needed = set(trainable if of is None else of)
+def vars_that_need_gradients(program: Program, of: Iterable[str]) -> set[str]:
+    """Return vars `of`, and all floats computed from them by a rule."""
+    needed = set(of)
     for op in program.ops:
         rule = RULES.get(op.type)
         if rule is None:
@@ -80,11 +81,11 @@ class _Backward:
     that are still to come, `parts[var]` holds the gradient vars that came and are not added yet.
     """
 
-    def __init__(self, program: Program, loss: str, of: Sequence[str] | None = None) -> None:
+    def __init__(self, program: Program, loss: str, of: Sequence[str]) -> None:
         self.program = program
         self.loss = loss
         self.needed = vars_that_need_gradients(program, of)
-        self.roots = list(program.parameters) if of is None else list(of)
+        self.roots = list(of)
         self.missing: Counter[str] = Counter({loss: 1})
         self.made: Counter[str] = Counter()
         self.parts: defaultdict[str, list[str]] = defaultdict(list)

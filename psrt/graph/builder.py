@@ -26,6 +26,8 @@ from psrt.graph.program import Kind, Op, Parameter, Program, Var, seed_of
 
 _current: ContextVar[Builder | None] = ContextVar("psrt_builder", default=None)
 
+_SET_BY_MINIMIZE = {"optimizer", "learning_rate", "regularizer"}
+
 Vars: TypeAlias = Var | Sequence[Var]
 
 
@@ -180,7 +182,8 @@ class Layer(ArgumentChecks):
 
     def _check_same(self, known: Parameter, made: Parameter) -> None:
         """Raise unless the layers that share a parameter declare it alike."""
-        differ = [name for name, value in vars(made).items() if value != getattr(known, name)]
+        declared = {n: value for n, value in vars(made).items() if n not in _SET_BY_MINIMIZE}
+        differ = [name for name, value in declared.items() if value != getattr(known, name)]
         if differ:
             old, new = (", ".join(f"{n} {getattr(p, n)}" for n in differ) for p in (known, made))
             raise self.error(

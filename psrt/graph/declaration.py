@@ -37,16 +37,17 @@ class Declaration:
     regularization: Regularizer | None = None
     grad_clip: Clip | None = None
 
-    def minimize(self, loss: Var) -> dict[str, str]:
+    def minimize(self, loss: Var, also: Sequence[str] = ()) -> dict[str, str]:
         """Train every parameter that `loss`, a var of shape (), depends on.
 
-        Returns the gradient var that each update reads, by parameter name. A program may have
+        Returns the gradient var that each update reads, by parameter name. Vars named in `also` get
+        gradients that nothing is updated by. A program may have
         several losses if each trains parameters of its own. Raises `ProgramError` outside a
         program, for a loss that is no scalar or depends on no trainable parameter, and for a
         parameter another loss trains; `ConfigError` for an unusable clip or regularizer.
         """
         program = current_builder("minimize").program
-        return self.apply(list(append_backward(program, loss)))
+        return self.apply(list(append_backward(program, loss, also)))
 
     def apply(self, names: Sequence[str]) -> dict[str, str]:
         """Clip, regularise and update the parameters `names`, which have gradients.

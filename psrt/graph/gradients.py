@@ -85,6 +85,7 @@ RULES: dict[str, GradientRule] = {
     "sum": GradientRule("x", ""),  # d to each
     "concat": GradientRule("x", "x"),  # the parts of d
     "reshape": GradientRule("x", "x"),  # d in the shape of x
+    "open_sizes": GradientRule("x", "x"),  # d in the shape of x
     "group_rows": GradientRule("x", "x"),  # d in the shape of x
     "stack": GradientRule("x", ""),  # the parts of d
     "slice": GradientRule("input", "input"),  # d in its place, else 0
@@ -93,6 +94,7 @@ RULES: dict[str, GradientRule] = {
     "expand": GradientRule("x", "x"),  # d summed over the repetitions
     "cast": GradientRule("x", ""),  # d in the dtype of x
     "assign": GradientRule("x", ""),  # d
+    "print_value": GradientRule("x", ""),  # d
     "gather": GradientRule("input", "input index"),  # rows of d added by index
     "gather_nd": GradientRule("input", "input index"),  # parts of d added by positions
     "embedding": GradientRule("table", "ids table", accumulates=True),  # rows of d added by id

@@ -4,7 +4,7 @@ First registry (op type to step), lengths (offsets of ragged vars), parts (piece
 and updates (optimizer ops in local training); then by family: dense · elementwise · lookups ·
 pooling · padding · interactions · losses · metrics · math · norms ·
 reductions · shapes · sequence · recurrences · repeating · images · random ·
-values · clip_and_decay.
+values · printing · clip_and_decay.
 """
 
 from psrt.executor.compute import (
@@ -19,6 +19,7 @@ from psrt.executor.compute import (
     norms,
     padding,
     pooling,
+    printing,
     random,
     recurrences,
     reductions,
@@ -70,6 +71,7 @@ __all__ += [
     "norms",
     "padding",
     "pooling",
+    "printing",
     "random",
     "recurrences",
     "reductions",

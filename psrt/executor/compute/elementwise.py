@@ -34,6 +34,7 @@ computes("elementwise_mul")(lambda op: _forward(op, np.multiply))
 computes("elementwise_div")(lambda op: _forward(op, np.divide))
 computes("elementwise_max")(lambda op: _forward(op, np.maximum))
 computes("elementwise_min")(lambda op: _forward(op, np.minimum))
+computes("elementwise_mod")(lambda op: _forward(op, np.remainder))
 computes("elementwise_pow")(lambda op: _forward(op, np.power))
 
 # --- comparisons ----------------------------------------------------------------------------------

@@ -231,6 +231,17 @@ def reshape_grad(op: Bound) -> Step:
     return run
 
 
+@computes("open_sizes")
+def open_sizes(op: Bound) -> Step:
+    x, out, ndim = op.one("x"), op.one("out"), len(op.attrs["shape"])
+
+    def run() -> None:
+        shape = x.value.shape
+        _reshape_into(x.value, (1,) * (ndim - len(shape)) + shape, out)
+
+    return run
+
+
 @computes("group_rows")
 def group_rows(op: Bound) -> Step:
     x, like, out = op.one("x"), op.one("like"), op.one("out")
@@ -245,8 +256,9 @@ def group_rows(op: Bound) -> Step:
     return run
 
 
+@computes("open_sizes_grad")
 @computes("group_rows_grad")
-def group_rows_grad(op: Bound) -> Step:
+def in_shape_of_x(op: Bound) -> Step:
     x, grad, x_grad = op.one("x"), op.one("out@GRAD"), op.one("x@GRAD")
     return lambda: _reshape_into(grad.value, x.value.shape, x_grad)
 

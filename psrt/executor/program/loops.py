@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from psrt.core.errors import ProgramError
+from psrt.core.errors import DataError, ProgramError
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
 from psrt.executor.compute import Bound, Step, computes
@@ -60,7 +60,7 @@ class _Turn:
         """Yield the carried values before each turn, and those after the last one."""
         number = 0
         yield values
-        while _values(values[0]).item():
+        while _decision(_values(values[0])):
             self._load(number, values)
             self.compiled.run("forward")
             values = [copy_of(self.compiled.cells[name]) for name in self.following]
@@ -164,6 +164,15 @@ def while_loop_grad(op: Bound) -> Step:
 def _is_trained(var: Var) -> bool:
     """True for what gradients go through: plain floats."""
     return var.type.is_float and not var.ragged
+
+
+def _decision(condition: Array) -> bool:
+    if condition.size != 1:
+        raise DataError(
+            f"A condition has {condition.size} elements; one decides whether layers are computed.",
+            hint="Reduce it to one bool, or choose for each example with layers.where.",
+        )
+    return bool(condition.item())
 
 
 def _value_of(cell: Cell) -> Array | Ragged:

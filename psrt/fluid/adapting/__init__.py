@@ -11,7 +11,7 @@ constants       constants and random numbers
 adapter         layer functions with Fluid's signatures, computed by psrt's
 written_layers  layers that need more than other argument names
 tensors         vars that ops write, comparisons, conditions
-branches        `cond`, `Switch` and their like: all are computed, one is taken
+branches        `cond`, `Switch` and their like: one of several groups of layers is taken
 loops           `DynamicRNN` and `StaticRNN`
 whiles          `While` and `while_loop`
 arrays          arrays of tensors

@@ -1,8 +1,9 @@
 """Branches: `cond`, `case`, `switch_case`, `Switch` and `IfElse`.
 
-A program of psrt is one list of ops, so all branches are computed, and `where` takes the values of
-the one whose condition holds. A var that a branch writes keeps its value unless the condition
-holds. Gradients flow into the branch that was taken.
+The branch that is taken is computed, and no other, if branches only return what they compute.
+Branches that write vars from before them, look up rows or keep statistics are all computed, since a
+program of psrt is one list of ops: `where` takes the values of the one whose condition holds, and a
+var keeps its value unless it holds. Gradients flow into the branch that was taken.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ from typing import Any, TypeAlias
 
 from psrt.core.errors import ProgramError
 from psrt.fluid.adapting.targets import guarded, plain_condition, where
-from psrt.fluid.adapting.tensors import equal
 from psrt.fluid.framework import default_main_program
-from psrt.fluid.names import Variable
+from psrt.fluid.names import Variable, in_structure, leaves, unwrapped
 from psrt.graph import layers as psrt_layers
 
 Branch: TypeAlias = Callable[[], Any]
@@ -29,16 +29,13 @@ def cond(
 ) -> Any:
     """Return what `true_fn` returns where the bool `pred` is True, else what `false_fn` does.
 
-    Both return vars of one type, lists of such vars, or None. Raises `ProgramError` for results
-    that differ, and `TypeError` for what is no function, as Fluid does.
+    Both return vars, or lists, tuples or dicts of such in one structure, or None. Vars may differ
+    in dtype and shape, see `psrt.layers.Branches`. Raises `ProgramError` for structures that
+    differ, and `TypeError` for what is no function, as Fluid does.
     """
     _check_callable("true_fn", "cond", true_fn)
     _check_callable("false_fn", "cond", false_fn)
-    with guarded(pred):
-        taken = None if true_fn is None else true_fn()
-    with guarded(_not(pred)):
-        other = None if false_fn is None else false_fn()
-    return _chosen(pred, taken, other)
+    return _branched([pred, _not(pred)], [true_fn or _nothing, false_fn or _nothing])
 
 
 def case(
@@ -50,11 +47,13 @@ def case(
 
     Without a default it is that of the last pair. Raises `TypeError` as Fluid does.
     """
-    (pred, branch), *others = _checked_pairs(pred_fn_pairs)
+    pairs = _checked_pairs(pred_fn_pairs)
     _check_callable("default", "case", default)
-    if others:
-        return cond(pred, branch, lambda: case(others, default))
-    return branch() if default is None else cond(pred, branch, default)
+    if default is None:
+        *pairs, (_, default) = pairs
+    if not pairs:
+        return default()
+    return _branched(_one_holds([pred for pred, _ in pairs]), [*(fn for _, fn in pairs), default])
 
 
 def switch_case(
@@ -71,7 +70,7 @@ def switch_case(
         raise TypeError(f"The branch_index of switch_case is {branch_index!r}, not one integer.")
     pairs = _numbered(branch_fns)
     _check_callable("default", "switch_case", default)
-    return case([(_is(branch_index, number), pairs[number]) for number in sorted(pairs)], default)
+    return case([(branch_index == number, pairs[number]) for number in sorted(pairs)], default)
 
 
 def _numbered(branch_fns: Any) -> dict[int, Branch]:
@@ -193,19 +192,49 @@ class IfElse:
         return [where(self._cond, a, b) for a, b in zip(taken, other, strict=True)]
 
 
-def _chosen(pred: Variable, taken: Any, other: Any) -> Any:
-    if isinstance(taken, list | tuple) and isinstance(other, list | tuple):
-        if len(taken) == len(other):
-            parts = [_chosen(pred, a, b) for a, b in zip(taken, other, strict=True)]
-            return type(taken)(parts)
-    elif isinstance(taken, Variable) and isinstance(other, Variable):
-        return where(pred, taken, other)
-    elif taken is None and other is None:
-        return None
-    raise ProgramError(
-        "Incompatible return values of true_fn and false_fn in cond: "
-        f"{taken!r} and {other!r} differ."
-    )
+def _branched(conditions: Sequence[Variable], functions: Sequence[Branch]) -> Any:
+    """Return what the function returns whose condition holds: all but one are False."""
+    program = default_main_program()
+    before, newest = {*program.graph.vars, *program.tensors}, dict(program.newest)
+    branches = program.call(psrt_layers.Branches, list(conditions))
+    made = []
+    for condition, function in zip(conditions, functions, strict=True):
+        with program.written_into():
+            branches.begin()
+        with guarded(condition):
+            made.append(function())
+    results = [leaves(made[0], other) for other in made]
+    writes = any(name in before and newest.get(name) != var for name, var in program.newest.items())
+    returned = [unwrapped(var) for alike in results for var in alike]
+    if returned and not writes and branches.can_wait(returned):
+        with program.written_into():
+            chosen = program.wrapped(branches.end(unwrapped(results)))
+        program.newest.clear()
+        program.newest.update(newest)
+    else:
+        chosen = [_first_that_holds(conditions, alike) for alike in zip(*results, strict=True)]
+    return in_structure(made[0], iter(chosen))
+
+
+def _first_that_holds(conditions: Sequence[Variable], values: Sequence[Variable]) -> Variable:
+    *others, chosen = values
+    for condition, value in reversed([*zip(conditions, others, strict=False)]):
+        chosen = where(condition, value, chosen)
+    return chosen
+
+
+def _nothing() -> None:
+    """Return nothing: the branch that was not given."""
+
+
+def _one_holds(conditions: Sequence[Variable]) -> list[Variable]:
+    """Return a condition for each: that it is the first to hold; and one that none does."""
+    first, *others = conditions
+    made, none = [first], _not(first)
+    for condition in others:
+        made.append(_and(none, condition))
+        none = _and(none, _not(condition))
+    return [*made, none]
 
 
 def _not(x: Variable) -> Variable:
@@ -217,12 +246,6 @@ def _and(x: Variable, y: Variable) -> Variable:
     both = plain_condition(x), plain_condition(y)
     made: Variable = default_main_program().call(psrt_layers.logical_and, *both)
     return made
-
-
-def _is(index: Variable, number: int) -> Variable:
-    shape = index.var.shape or (1,)
-    value = default_main_program().call(psrt_layers.fill_constant, shape, index.dtype, number)
-    return equal(index, value)
 
 
 __all__ = ["IfElse", "Switch", "case", "cond", "switch_case"]

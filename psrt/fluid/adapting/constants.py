@@ -27,6 +27,7 @@ def fill_constant(
     """Constant `value` in `shape`; `out` is the var that gets it."""
     sizes, like = sizes_of("fill_constant", shape)
     kind, options = dtype_name(dtype), {"layer_name": name or ""}
+    value = int(value) if kind == "int64" else value  # as Fluid, without what is behind the point
     if like is None:
         made = _called(psrt_layers.fill_constant, sizes, kind, float(value), **options)
     else:

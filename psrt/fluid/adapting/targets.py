@@ -109,7 +109,18 @@ def where(condition: Variable, x: Variable, y: Variable) -> Variable:
     program = default_main_program()
     if x.var.shape != y.var.shape and x.shape == y.shape:
         x = program.call(psrt_layers.reshape, x, y.var.shape)
-    made: Variable = program.call(psrt_layers.where, plain_condition(condition), x, y)
+    whole = plain_condition(condition)
+    if whole.var.shape == (ROWS,) and y.var.shape[:1] != (ROWS,):
+        whole = _one_bool(whole)
+    made: Variable = program.call(psrt_layers.where, whole, x, y)
+    return made
+
+
+def _one_bool(condition: Variable) -> Variable:
+    """Return the condition of a batch of one example; a step fails for another batch."""
+    call = default_main_program().call
+    yes, no = (call(psrt_layers.fill_constant, (), "bool", value) for value in (1, 0))
+    made: Variable = call(psrt_layers.cond, condition, lambda: yes.var, lambda: no.var)
     return made
 
 

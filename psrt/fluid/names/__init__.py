@@ -6,6 +6,8 @@ unique_name  unique names of layers: one count for all programs, as Fluid keeps 
 indexing     parts of a variable by index
 dtypes       types of vars, and names of dtypes in every form
 variable     Fluid's `Variable`: a user's handle of a var
+structures   variables in lists, tuples and dicts
+gradients    losses, and vars that are no parameters and get gradients
 places       places of programs: the CPU
 temporaries  Fluid's names of temporary vars
 first_ops    ops of a startup program
@@ -17,6 +19,7 @@ from psrt.fluid.names.dtypes import VarType, dtype_name, dtype_number
 from psrt.fluid.names.edges import EDGES
 from psrt.fluid.names.first_ops import first_ops
 from psrt.fluid.names.flags import FLUID_VERSION, get_flags, require_version, set_flags
+from psrt.fluid.names.gradients import differentiated, first_values, scalar
 from psrt.fluid.names.missing import RefusingFleet, missing, refusing, refusing_class
 from psrt.fluid.names.places import (
     CPUPlace,
@@ -27,6 +30,7 @@ from psrt.fluid.names.places import (
     cuda_places,
     no_cuda,
 )
+from psrt.fluid.names.structures import in_structure, leaves
 from psrt.fluid.names.temporaries import NamedVars, known_name
 from psrt.fluid.names.variable import (
     FluidParameter,
@@ -41,13 +45,16 @@ __all__ += ["Place", "VarType", "dtype_number"]
 __all__ += [
     "RefusingFleet",
     "cuda_places",
+    "differentiated",
     "dtype_name",
     "first_ops",
+    "first_values",
     "flags",
     "missing",
     "no_cuda",
     "refusing",
     "refusing_class",
+    "scalar",
     "shown_shape",
     "unique_name",
     "unwrapped",
@@ -58,7 +65,9 @@ __all__ += [
     "NamedVars",
     "get_flags",
     "grad_var_name",
+    "in_structure",
     "known_name",
+    "leaves",
     "require_version",
     "set_flags",
 ]

@@ -55,13 +55,14 @@ _NUMBERS = {
     "float32": VarType.FP32,
     "float64": VarType.FP64,
 }
-_BY_NUMBER = {0: "bool", 2: "int32", 3: "int64", 5: "float32", 6: "float64"}
-_AS = {"int32": "int64", "int": "int64", "float": "float32", "double": "float64"}
+_BY_NUMBER = {0: "bool", 2: "int32", 3: "int64", 5: "float32", 6: "float64", 20: "uint8"}
+_AS = {"uint8": "int64", "int8": "int64", "int16": "int64", "int32": "int64", "int": "int64"}
+_AS |= {"float": "float32", "double": "float64"}
 _KNOWN = ("float32", "float64", "int64", "bool")
 
 
 def dtype_name(dtype: Any) -> str:
-    """Return psrt's name of a dtype; int32 becomes int64. Raises `ProgramError` for others."""
+    """Return psrt's name of a dtype; small integers are int64. Raises `ProgramError` for others."""
     name = _name_of(dtype)
     name = _AS.get(name, name)
     if name not in _KNOWN:

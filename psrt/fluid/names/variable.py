@@ -33,6 +33,7 @@ class Owner(Protocol):
     def current(self, name: str) -> str: ...
     def variable(self, name: str) -> Variable: ...
     def global_block(self) -> Any: ...
+    def list_vars(self) -> Iterator[Variable]: ...
 
 
 class Variable:
@@ -45,6 +46,8 @@ class Variable:
         """The shape of a var of `create_var`, which is fed unless an op writes it first."""
         self.has_column = False
         """True for rows (n, width) that are (n, 1, width) in Fluid: of `fluid.embedding`."""
+        self.wants_gradient = False
+        """True if `stop_gradient` was set False: backward makes a gradient of data, too."""
 
     @property
     def var(self) -> Var:
@@ -111,8 +114,10 @@ class Variable:
     @property
     def stop_gradient(self) -> bool:
         """True if it has no gradient. Set True, it stops the gradients of what it is computed from;
-        data has none, whatever is set. Raises `ProgramError` for a parameter."""
+        data has one if set False. Raises `ProgramError` for a parameter."""
         var = self.var
+        if var.kind == "data" and self.wants_gradient:
+            return False
         return var.kind in ("data", "state") or not var.type.is_float or var.stop_gradient
 
     @stop_gradient.setter
@@ -123,6 +128,8 @@ class Variable:
                 f"stop_gradient of the parameter {self.name} was set to True.",
                 hint="Freeze parameters: ParamAttr(trainable=False), or minimize(no_grad_set=…).",
             )
+        is_float = var.type.is_float
+        self.wants_gradient = not value and is_float and var.kind in ("data", "temp")
         if var.kind == "temp":
             stopped = dataclasses.replace(var, stop_gradient=bool(value))
             self.program.graph.vars[var.name] = stopped
@@ -160,6 +167,9 @@ class Variable:
         if isinstance(other, Variable):
             return self._made(layers.elementwise_div, self, self._alike(other))
         return self._scaled(1.0 / other)
+
+    def __mod__(self, other: Any) -> Variable:
+        return self._made(layers.elementwise_mod, self, self._beside(other))
 
     def __pow__(self, other: Any) -> Variable:
         if isinstance(other, Variable):

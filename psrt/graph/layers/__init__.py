@@ -33,6 +33,7 @@ from psrt.graph.layers.elementwise import (
     elementwise_div,
     elementwise_max,
     elementwise_min,
+    elementwise_mod,
     elementwise_mul,
     elementwise_pow,
     elementwise_sub,
@@ -111,6 +112,7 @@ from psrt.graph.layers.reductions import (
     topk,
 )
 from psrt.graph.layers.repeating import (
+    Branches,
     Loop,
     Recurrence,
     array_length,
@@ -118,6 +120,7 @@ from psrt.graph.layers.repeating import (
     array_write,
     beam_search,
     beam_search_decode,
+    cond,
     create_array,
     create_lists,
     dynamic_gru,
@@ -183,6 +186,7 @@ from psrt.graph.layers.values import (
     is_empty,
     one_hot,
     ones_like,
+    print_value,
     set_state,
     shape,
     zeros_like,
@@ -192,7 +196,15 @@ __all__ = ["abs", "accuracy", "argmax", "argmin", "assign", "auc", "batch_auc", 
 __all__ += ["bpr_loss", "cast", "ceil", "clip", "concat", "conv2d", "cos", "cos_sim"]
 __all__ += ["create_parameter", "cross_entropy", "cumsum", "data", "dot", "dropout"]
 __all__ += ["elementwise_add", "elementwise_div", "elementwise_max", "elementwise_min"]
-__all__ += ["elementwise_mul", "elementwise_pow", "elementwise_sub", "elu", "embedding", "exp"]
+__all__ += [
+    "elementwise_mod",
+    "elementwise_mul",
+    "elementwise_pow",
+    "elementwise_sub",
+    "elu",
+    "embedding",
+    "exp",
+]
 __all__ += ["expand", "fc", "fill_constant", "fill_constant_batch_size_like", "flatten", "floor"]
 __all__ += [
     "fm_interaction",
@@ -224,6 +236,7 @@ __all__ += ["sequence_enumerate", "sequence_expand_as", "sequence_regroup", "seq
 __all__ += ["sequence_lengths", "sequence_nest", "sequence_repeat", "sequence_rows"]
 __all__ += ["beam_search", "beam_search_decode", "is_empty"]
 __all__ += ["create_lists", "list_count", "list_read", "list_write"]
+__all__ += ["Branches", "cond", "print_value"]
 __all__ += ["Loop", "array_length", "array_read", "array_write", "create_array", "undefined"]
 __all__ += ["crf_decoding", "linear_chain_crf", "while_loop"]
 __all__ += ["Recurrence", "gaussian_random", "shuffle_rows", "uniform_random", "where"]

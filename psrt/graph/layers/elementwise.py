@@ -56,6 +56,11 @@ def elementwise_min(x: Var, y: Var, axis: int = -1, act: str | None = None) -> V
     return _arithmetic("elementwise_min", x, y, axis, act)
 
 
+def elementwise_mod(x: Var, y: Var, axis: int = -1, act: str | None = None) -> Var:
+    """Rest of x divided by y, with the sign of y, elementwise; no gradient."""
+    return _arithmetic("elementwise_mod", x, y, axis, act)
+
+
 def elementwise_pow(x: Var, y: Var, axis: int = -1, act: str | None = None) -> Var:
     """Power x^y of floats, elementwise; the gradient of y needs positive x."""
     return _arithmetic("elementwise_pow", x, y, axis, act)

@@ -82,6 +82,34 @@ def shape(input: Var) -> Var:
     return Layer("shape").op("shape_of", {"input": input})
 
 
+def print_value(
+    x: Var,
+    message: str = "",
+    first_n: int = -1,
+    summarize: int = 20,
+    title: str = "",
+    parts: Sequence[str] = ("name", "message", "lod", "shape", "dtype"),
+    phase: str = "both",
+) -> Var:
+    """Return `x`; a step prints it, and a backward its gradient, on standard output.
+
+    Shown are the first `summarize` elements, or all for -1, in the first `first_n` steps, or all
+    for -1. `title` is shown for the name; `phase` is forward, backward or both. What is computed
+    from the result has the gradient, not what is computed from `x`.
+    """
+    layer = Layer("print_value")
+    return layer.op(
+        "print_value",
+        {"x": x},
+        title=title,
+        message=message,
+        parts=tuple(part for part in parts if part != "message" or message),
+        summarize=layer.whole("summarize", summarize, least=-1),
+        first_n=layer.whole("first_n", first_n, least=-1),
+        phase=phase,
+    )
+
+
 def create_state(
     shape: Sequence[int], value: float = 0.0, dtype: str = "float32", name: str | None = None
 ) -> Var:

@@ -57,6 +57,7 @@ define("elementwise_mul", inputs="x y", ragged="x y")(arithmetic)
 define("elementwise_div", inputs="x y", ragged="x y")(float_arithmetic)
 define("elementwise_max", inputs="x y", ragged="x y")(arithmetic)
 define("elementwise_min", inputs="x y", ragged="x y")(arithmetic)
+define("elementwise_mod", inputs="x y", ragged="x y")(arithmetic)
 define("elementwise_pow", inputs="x y", ragged="x y")(float_arithmetic)
 
 

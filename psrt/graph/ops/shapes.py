@@ -100,6 +100,22 @@ def reshape(call: OpCall) -> Types:
     return {"out": x.reshaped(shape)}
 
 
+@define("open_sizes", inputs="x")
+def open_sizes(call: OpCall) -> Types:
+    """x behind dimensions of 1, with fewer sizes declared. attrs: shape, that of the result.
+
+    Its sizes are those of x, or ANY; the first one may be ROWS.
+    """
+    x, shape = call.one("x"), call.attrs["shape"]
+    call.need(len(x.shape) <= len(shape), f"argument shape {shape} has fewer dimensions than {x}")
+    own = (1,) * (len(shape) - len(x.shape)) + x.shape
+    pairs = [*zip(own, shape, strict=True)]
+    fits = all(size in (known, ANY) for known, size in pairs[1:])
+    fits = fits and all(size in (known, ANY, ROWS) for known, size in pairs[:1])
+    call.need(fits, f"argument shape {shape} is not that of {x} with some sizes open")
+    return {"out": x.reshaped(shape)}
+
+
 @define("group_rows", inputs="x like")
 def group_rows(call: OpCall) -> Types:
     """Rows of x in groups of equal sizes, as many as like has rows."""

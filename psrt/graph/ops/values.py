@@ -31,6 +31,27 @@ def like_x(call: OpCall) -> Types:
     return {"out": call.one("x")}
 
 
+PRINTED = ("name", "message", "lod", "place", "shape", "layout", "dtype")
+
+
+@define("print_value", inputs="x", ragged="x")
+def print_value(call: OpCall) -> Types:
+    """x, which is printed on standard output, and its gradient.
+
+    attrs: title, "" for the name of x; message; parts, which lines of PRINTED are shown; summarize,
+    the number of elements, -1 for all; first_n, how often, -1 for always; phase, forward, backward
+    or both.
+    """
+    attrs = call.attrs
+    strangers = [part for part in attrs["parts"] if part not in PRINTED]
+    call.need(not strangers, f"argument parts has {strangers}, psrt prints {', '.join(PRINTED)}")
+    phases = ("forward", "backward", "both")
+    call.need(
+        attrs["phase"] in phases, f"argument phase is {attrs['phase']!r}, not one of {phases}"
+    )
+    return {"out": call.one("x")}
+
+
 @define("fill_constant", inputs="")
 def fill_constant(call: OpCall) -> Types:
     """attrs: shape, which has no rows; dtype; value."""

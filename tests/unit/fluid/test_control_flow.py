@@ -132,6 +132,94 @@ def test_equal_elements_decide_and_variables_stay_keys() -> None:
     assert (x == None, x != "x") == (False, True)  # noqa: E711
 
 
+def test_branches_return_structures_of_vars_that_differ_in_type() -> None:
+    x = layers.data("x", [2], dtype="uint8")
+    total = layers.cast(layers.reduce_sum(layers.cast(x, "float32")), "uint8")
+    is_odd = total % 2 == 1
+    made = layers.cond(
+        is_odd,
+        lambda: {"a": layers.fill_constant([2, 3], "int32", 2), "b": (x, None)},
+        lambda: {"a": layers.fill_constant([3], "float32", 0.5), "b": (x * 2.0, None)},
+    )
+    of_three = layers.switch_case(total, {1: lambda: x, 2: lambda: x + 5.0}, lambda: x * 0.0)
+    nothing = layers.cond(is_odd, lambda: None, None)
+    exe = started()
+
+    def run(*row: int) -> list[Any]:
+        feed = {"x": np.array([row], "uint8")}
+        outs = [made["a"], made["b"][0], of_three]
+        return [value.tolist() for value in exe.run(feed=feed, fetch_list=outs)]
+
+    assert run(1, 0) == [[[2, 2, 2], [2, 2, 2]], [[1, 0]], [[1, 0]]]
+    assert run(1, 1) == [[[0.5, 0.5, 0.5]], [[2, 2]], [[6, 6]]]
+    assert (made["b"][1], nothing) == (None, None)
+
+
+def test_a_branch_that_is_not_taken_changes_no_gradient() -> None:
+    i = fluid.data("i", [1], dtype="float32")
+    a = i * 2.0
+    out = layers.cond(i < 8.0, lambda: a * a, lambda: a / (i - i))
+    fluid.backward.append_backward(layers.mean(out))
+    exe = started()
+
+    for number in (0.0, 3.0):
+        found = exe.run(feed={"i": np.array([number], "f4")}, fetch_list=[out, a.grad_name])
+        np.testing.assert_allclose(np.ravel(found), [4 * number**2, 4 * number])
+
+
+def test_vars_that_are_said_to_have_gradients_get_them_beside_parameters() -> None:
+    image = layers.data("image", [3])
+    image.stop_gradient = False
+    i = fluid.data("i", [1], dtype="int32")
+    hidden = layers.batch_norm(layers.fc(image, 4, param_attr="w"))
+    loss = layers.cond(
+        i % 2 == 0,
+        lambda: layers.reduce_sum(layers.fc(image, 1, param_attr="v", bias_attr=False)),
+        lambda: layers.mean(layers.dropout(hidden, 0.0) * 0.0),
+    )
+    fluid.optimizer.SGD(0.0).minimize(loss)
+    exe = started()
+    batch = {"image": np.ones((1, 3), "f4"), "i": np.array([2], "i4")}
+
+    (even,) = exe.run(feed=batch, fetch_list=[image.grad_name])
+    (odd,) = exe.run(feed=batch | {"i": np.array([1], "i4")}, fetch_list=[image.grad_name])
+
+    assert not image.stop_gradient
+    np.testing.assert_allclose(even, array("v").T)
+    assert not odd.any()
+
+
+def test_a_branch_with_statistics_is_chosen_by_one_bool() -> None:
+    i, x = fluid.data("i", [1], dtype="int32"), layers.data("x", [2])
+    loss = layers.cond(
+        i == 0, lambda: layers.mean(layers.batch_norm(x)) + 7.0, lambda: layers.mean(x)
+    )
+    feed = {"x": np.array([[1.0, 3.0]], "f4"), "i": np.array([0])}
+
+    found = [started().run(feed=feed | {"i": np.array([at])}, fetch_list=[loss]) for at in (0, 1)]
+
+    np.testing.assert_allclose(np.ravel(found), [7, 2], atol=1e-5)
+
+
+def test_print_shows_what_fluid_shows_in_the_branch_that_is_taken(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    x = layers.data("x", [2])
+    layers.Print(x, message="seen", summarize=1)
+    yes = layers.reduce_sum(x) > 0.0
+    layers.cond(yes, lambda: layers.Print(x, message="low") * 2.0, lambda: layers.Print(x))
+
+    started().run(feed={"x": np.array([[-1.5, 1.0]], "f4")})
+
+    about = (
+        "  - lod: {}\n  - place: CPUPlace\n  - shape: [1, 2]\n  - layout: NCHW\n  - dtype: float\n"
+    )
+    assert capsys.readouterr().out == (
+        f"Variable: x\n  - message: seen\n{about}  - data: [-1.5]\n"
+        f"Variable: x\n{about}  - data: [-1.5 1]\n"
+    )
+
+
 def test_two_branches_of_one_number_are_refused() -> None:
     with pytest.raises(ValueError, match="Two branches of switch_case have the number 2"):
         layers.switch_case(number(), [(2, number), (2, number)])

@@ -113,6 +113,18 @@ def test_only_the_parameters_listed_are_trained_and_none_that_is_excluded() -> N
     assert [name for name, record in records().items() if record.optimizer] == ["fc_1.w_0"]
 
 
+def test_a_layer_shares_a_parameter_that_is_trained_already() -> None:
+    x, label = fluid.layers.data("x", [2]), fluid.layers.data("label", [1])
+    attr = fluid.ParamAttr("w", learning_rate=0.5, regularizer=fluid.regularizer.L2Decay(0.1))
+    loss = fluid.layers.mean(fluid.layers.fc(x, 1, param_attr=attr) - label)
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    trained = fluid.default_main_program().graph.parameters["w"]
+
+    fluid.layers.fc(x, 1, param_attr=fluid.ParamAttr("w", learning_rate=0.5))
+
+    assert fluid.default_main_program().graph.parameters["w"] == trained
+
+
 def test_a_gradient_cut_elsewhere_than_at_a_parameter_is_refused() -> None:
     loss = loss_of_two_layers()
 

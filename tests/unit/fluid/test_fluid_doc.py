@@ -272,16 +272,30 @@ def ending_completes() -> None:
     assert program.connection is None
 
 
-def branches_are_all_computed() -> None:
+def branches_with_statistics_are_all_computed() -> None:
     x = fluid.layers.data("x", [1])
     low, high = (fluid.layers.reduce_sum(x) < bound for bound in (0.0, 9.0))
+    block = fluid.default_main_program().global_block()
 
     fluid.layers.cond(low, lambda: fluid.layers.exp(x), lambda: fluid.layers.sqrt(x))
+    assert "exp" not in {op.type for op in block.ops}
+    fluid.layers.cond(low, lambda: fluid.layers.batch_norm(x), lambda: fluid.layers.sqrt(x))
     split = fluid.layers.IfElse(high)
 
-    kinds = {op.type for op in fluid.default_main_program().global_block().ops}
-    assert {"exp", "sqrt", "where"} <= kinds
+    assert {"batch_norm", "sqrt", "where"} <= {op.type for op in block.ops}
     assert split.input(x) is x
+
+
+def results_of_branches_have_one_type() -> None:
+    yes = fluid.layers.fill_constant([1], "bool", 1)
+
+    made = fluid.layers.cond(
+        yes,
+        lambda: fluid.layers.fill_constant([2], "int64", 1),
+        lambda: fluid.layers.fill_constant([1, 3], "float32", 2),
+    )
+
+    assert (made.shape, made.dtype) == ((1, -1), "float32")
 
 
 def steps_look_up_dense_rows() -> None:
@@ -331,7 +345,8 @@ DIFFERENCES: dict[str, Callable[[], None]] = {
     "seed 0 draws": runs_repeat,
     "temporary vars": names_end_in_out,
     "accuracy is": metrics_are_float64,
-    "a branch is": branches_are_all_computed,
+    "a branch is": branches_with_statistics_are_all_computed,
+    "branches return": results_of_branches_have_one_type,
     "`DynamicRNN` and": steps_look_up_dense_rows,
     "an array of tensors": arrays_are_one_value,
     "a var of the block": a_block_leaves_nothing_else,

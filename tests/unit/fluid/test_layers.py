@@ -20,6 +20,7 @@ from psrt.graph.initializer import Xavier
 layers = fluid.layers
 
 ELSEWHERE = {
+    "Branches",
     "Loop",
     "constant",
     "group_rows",
@@ -36,6 +37,7 @@ ELSEWHERE = {
     "create_state",
     "sampled_softmax_with_cross_entropy",
     "set_state",
+    "print_value",
     "shuffle_rows",
     "simple_img_conv_pool",
     "where",

@@ -219,6 +219,15 @@ def test_arithmetic_is_that_of_numpy(name: str) -> None:
     np.testing.assert_allclose(found, ARITHMETIC[name](X, Y), rtol=1e-6)
 
 
+def test_a_rest_has_the_sign_of_the_divisor() -> None:
+    with program() as built:
+        x, y = layers.data("x", (), "int64"), layers.data("y", (), "int64")
+        rest = layers.elementwise_mod(x, y)
+    feed = {"x": np.array([7, -7, 7, 6]), "y": np.array([3, 3, -3, 3])}
+
+    assert Executor(built, Scope()).run(feed, [rest])[0].tolist() == [1, 2, -2, 0]
+
+
 def test_power_of_two_vars() -> None:
     found = value_of(
         lambda: layers.elementwise_pow(layers.data("x", (3,)), layers.data("y", (3,))),

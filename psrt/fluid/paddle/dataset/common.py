@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from psrt.core.errors import DataError, ErrorCode
@@ -16,7 +18,11 @@ def download(
 
     psrt downloads nothing. `md5sum` is not checked.
     """
-    path = Path(DATA_HOME) / module_name / (save_name or url.rsplit("/", 1)[-1])
+    name = save_name or url.rsplit("/", 1)[-1]
+    found = Path(DATA_HOME) / module_name / name
+    path = found.with_name(name.rsplit("%2F", 1)[-1])
+    if found.is_file():  # newer versions of PaddlePaddle save it with the folder in its name
+        return str(found)
     if not path.is_file():
         raise DataError(
             f"{path} is missing, and psrt downloads no data.",
@@ -26,4 +32,23 @@ def download(
     return str(path)
 
 
-__all__ = ["DATA_HOME", "download"]
+def lines_in(path: str, ending: str) -> Iterator[str]:
+    """Yield the lines, without blanks at their ends, of the files of a tar archive named so.
+
+    Names end with `ending`. Raises `DataError` for an archive without such a file.
+    """
+    with tarfile.open(path) as archive:
+        found = [member for member in archive if member.isfile() and member.name.endswith(ending)]
+        if not found:
+            raise DataError(
+                f"{path} has no file whose name ends with {ending}.",
+                hint="Fetch the archive again, from where its module's URL has it.",
+            )
+        for member in found:
+            content = archive.extractfile(member)
+            assert content is not None, member.name
+            for line in content:
+                yield line.decode().strip()
+
+
+__all__ = ["DATA_HOME", "download", "lines_in"]

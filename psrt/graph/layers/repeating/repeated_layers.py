@@ -20,6 +20,10 @@ class RepeatedLayers:
         """Begin the turn, or the step: layers called from here on belong to it."""
         self._begin = len(self._layer.program.ops)
 
+    def layers(self) -> list[Op]:
+        """Return the ops since `begin`."""
+        return self._layer.program.ops[self._begin :]
+
     @contextmanager
     def outside(self) -> Iterator[None]:
         """Let the layers of the block compute before all turns, once."""

@@ -21,8 +21,9 @@ def while_loop(call: OpCall) -> Types:
     """
     xs, count = call.many("x"), call.attrs["carried"]
     call.need(0 < count <= len(xs), "a loop carries its condition at least")
-    fits = xs[0].dtype == "bool" and xs[0].shape in ((), (1,))
-    call.need(fits, f"the condition is {xs[0]}, not one bool")
+    first = xs[0]
+    fits = first.dtype == "bool" and first.shape in ((), (1,), (ROWS,)) and not first.ragged
+    call.need(fits, f"the condition is {first}, not one bool")
     return {}
 
 

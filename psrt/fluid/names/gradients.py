@@ -1,0 +1,34 @@
+"""Losses as Fluid takes them, of shape (1,) too, and the gradients that a program asks for."""
+
+from __future__ import annotations
+
+from psrt.fluid.names.variable import Owner, Variable
+from psrt.graph import layers
+from psrt.graph.gradients import RULES
+from psrt.graph.program import Var, gradient_name
+
+
+def scalar(loss: Variable) -> Var:
+    """Return the var of a loss: one of shape (1,) is summed."""
+    one = loss.var.shape == (1,) and not loss.var.ragged
+    summed: Variable = loss.program.call(layers.reduce_sum, loss) if one else loss
+    return summed.var
+
+
+def differentiated(program: Owner) -> list[str]:
+    """Return vars whose `stop_gradient` was set False, and that have no gradient yet."""
+    names = [var.var.name for var in program.list_vars() if var.wants_gradient]
+    return [name for name in names if gradient_name(name) not in program.graph.vars]
+
+
+def first_values(program: Owner) -> list[str]:
+    """Return what ops compute from data, which has gradients where there are no parameters."""
+    vars, made = program.graph.vars, []
+    for op in program.graph.ops:
+        if op.type in RULES and any(vars[name].kind == "data" for name in op.reads()):
+            found = (vars[name] for name in op.writes())
+            made += [var.name for var in found if var.type.is_float and not var.stop_gradient]
+    return made
+
+
+__all__ = ["differentiated", "first_values", "scalar"]
