@@ -80,18 +80,12 @@ def connect(
 
     With a `durability` the job goes on when a pserver is killed: "cut" and "delta" need pservers
     with a directory of cuts, started again with --recover; "replica" needs two pservers or more.
-    Each trainer keeps up to `retained_mib` of pushes, 1024 by default, until they are durable. Both
-    come from PSRT_JOB_DURABILITY and PSRT_JOB_RETAINED_MIB if they are not given.
-
-    PSRT_TRAINER_SCHEDULING holds for the calling thread and those that it starts later. Raises
-    `ConfigError` without endpoints, for collective, and for an unknown durability.
+    Each trainer keeps up to `retained_mib` of pushes, 1024 by default, until they are durable. If
+    not given, both come from PSRT_JOB_DURABILITY and PSRT_JOB_RETAINED_MIB; the calling thread's
+    scheduling comes from PSRT_TRAINER_SCHEDULING. Raises `ConfigError` without endpoints, for
+    collective, and for an unknown durability.
     """
-    chosen = MODES[mode]() if isinstance(mode, str) and mode in MODES else mode
-    if isinstance(chosen, str | Collective):
-        served = [name for name, kind in MODES.items() if kind is not Collective]
-        raise ConfigError(
-            f"psrt.torch has no mode {mode!r}.", hint=f"Use one of {', '.join(served)}."
-        )
+    chosen = _served_mode(mode)
     rank = rank_of(environment())
     settings = load(TrainerConfig, flags=rank._asdict() if rank else {}).config
     schedule(settings.scheduling)
@@ -109,3 +103,12 @@ def connect(
         job.retained_bytes,
     )
     return TableSession(backend, seed, max_lookups)
+
+
+def _served_mode(mode: str | CommunicationMode) -> CommunicationMode:
+    """Return a mode with pservers; raises `ConfigError` for others."""
+    chosen = MODES[mode]() if isinstance(mode, str) and mode in MODES else mode
+    if not isinstance(chosen, str | Collective):
+        return chosen
+    served = [name for name, kind in MODES.items() if kind is not Collective]
+    raise ConfigError(f"psrt.torch has no mode {mode!r}.", hint=f"Use one of {', '.join(served)}.")
