@@ -8,7 +8,7 @@ the scope with the initial values of every registered program. Both defaults bel
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,9 @@ from psrt.fluid.names import (
     FluidParameter,
     Variable,
     grad_var_name,
+    in_dygraph_mode,
     known_name,
+    name_scope,
     unique_name,
     unwrapped,
 )
@@ -28,6 +30,7 @@ from psrt.fluid.names import dtype_number as convert_np_dtype_to_dtype_
 from psrt.graph.builder import Builder
 from psrt.graph.program import Program as Graph
 from psrt.graph.program import Var
+from psrt.graph.prune import prune
 
 
 class FluidProgram:
@@ -159,6 +162,13 @@ class FluidProgram:
             copy.memory, copy.job = self.memory, self.job
         return copy
 
+    def _prune_with_input(
+        self, feeded_var_names: Sequence[str], targets: Sequence[Variable | str]
+    ) -> FluidProgram:
+        """Return a program that computes `targets` from these data vars, as a saved model does."""
+        names = [self.current(str(getattr(target, "name", target))) for target in targets]
+        return FluidProgram(prune(self.graph, names, feeded_var_names))
+
     def for_test(self) -> FluidProgram:
         """Return the clone for tests, made on first use."""
         if self._test is None:
@@ -281,17 +291,6 @@ def program_guard(
     finally:
         switch_main_program(main)
         switch_startup_program(startup)
-
-
-@contextmanager
-def name_scope(prefix: str | None = None) -> Iterator[None]:
-    """Group ops for drawings, as in Fluid; names stay as they are."""
-    yield
-
-
-def in_dygraph_mode() -> bool:
-    """Return False: psrt has programs only."""
-    return False
 
 
 __all__ = ["FluidParameter", "FluidProgram", "Parameter", "Program", "Variable"]

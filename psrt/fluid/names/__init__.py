@@ -18,7 +18,13 @@ from psrt.fluid.names import flags, unique_name
 from psrt.fluid.names.dtypes import VarType, dtype_name, dtype_number
 from psrt.fluid.names.edges import EDGES
 from psrt.fluid.names.first_ops import first_ops
-from psrt.fluid.names.flags import FLUID_VERSION, get_flags, require_version, set_flags
+from psrt.fluid.names.flags import (
+    FLUID_VERSION,
+    get_flags,
+    in_dygraph_mode,
+    require_version,
+    set_flags,
+)
 from psrt.fluid.names.gradients import differentiated, first_values, scalar
 from psrt.fluid.names.missing import RefusingFleet, missing, refusing, refusing_class
 from psrt.fluid.names.places import (
@@ -32,6 +38,7 @@ from psrt.fluid.names.places import (
 )
 from psrt.fluid.names.structures import in_structure, leaves
 from psrt.fluid.names.temporaries import NamedVars, known_name
+from psrt.fluid.names.unique_name import name_scope
 from psrt.fluid.names.variable import (
     FluidParameter,
     Variable,
@@ -65,9 +72,11 @@ __all__ += [
     "NamedVars",
     "get_flags",
     "grad_var_name",
+    "in_dygraph_mode",
     "in_structure",
     "known_name",
     "leaves",
+    "name_scope",
     "require_version",
     "set_flags",
 ]

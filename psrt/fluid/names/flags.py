@@ -52,4 +52,9 @@ def _numbers(argument: str, version: Any) -> tuple[int, ...]:
     return tuple(parts + [0] * (4 - len(parts)))
 
 
-__all__ = ["get_flags", "require_version", "set_flags"]
+def in_dygraph_mode() -> bool:
+    """Return False: psrt has programs only."""
+    return False
+
+
+__all__ = ["get_flags", "in_dygraph_mode", "require_version", "set_flags"]

@@ -42,4 +42,10 @@ def guard(new_generator: object = None) -> Iterator[None]:
         switch(before)
 
 
+@contextmanager
+def name_scope(prefix: str | None = None) -> Iterator[None]:
+    """Group ops for drawings, as in Fluid; names stay as they are."""
+    yield
+
+
 __all__ = ["generate", "guard", "switch"]

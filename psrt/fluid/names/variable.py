@@ -24,6 +24,7 @@ class Owner(Protocol):
     """The program of a variable."""
 
     graph: Program
+    builder: Any
     persistables: set[str]
 
     tensors: dict[str, str]
@@ -249,6 +250,21 @@ class FluidParameter(Variable):
     def trainable(self) -> bool:
         """True if an optimizer may train it."""
         return self.program.graph.parameters[self.name].trainable
+
+    @property
+    def regularizer(self) -> Any:
+        """Decay that its layer was given, None for that of the optimizer."""
+        return self.program.builder.declared[self.name].regularizer
+
+    @property
+    def gradient_clip_attr(self) -> Any:
+        """Clip that its layer was given, None for that of the optimizer."""
+        return self.program.builder.declared[self.name].clip
+
+    @property
+    def optimize_attr(self) -> dict[str, float]:
+        """Factor of the optimizer's rate: `{"learning_rate": 1.0}`."""
+        return {"learning_rate": self.program.graph.parameters[self.name].rate_scale}
 
 
 def grad_var_name(var_name: str) -> str:

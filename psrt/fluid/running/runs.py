@@ -47,7 +47,7 @@ class LocalRun:
         self.build = build or default_build(program)
         self._keep: frozenset[str] = program.memory.keep if program.memory else frozenset()
         self._executor: Any = None
-        self._size = (-1, -1)
+        self._size = (-1, -1, -1)
         self._roles: tuple[Role, ...] = ()
 
     def run(self, feed: Batch, fetch: Sequence[str], merged: bool = True) -> list[Any]:
@@ -67,7 +67,7 @@ class LocalRun:
     def executor(self, fetch: Sequence[str] = ()) -> Any:
         """Return psrt's executor, able to fetch `fetch`."""
         graph = self.program.graph
-        size = (len(graph.ops), len(graph.vars))
+        size = (len(graph.ops), len(graph.parameters), len(graph.vars))
         fits = size == self._size and (not _rewrites(self.build) or self._keep.issuperset(fetch))
         if not fits:
             _check_started(self.program, self.scope)

@@ -109,6 +109,55 @@ def test_a_program_is_looked_through_by_its_block() -> None:
     assert str(program) == program.to_string(True) == program.graph.to_text()
 
 
+def test_a_program_is_cut_down_to_what_its_targets_need() -> None:
+    x, label = fluid.layers.data("x", [2]), fluid.layers.data("label", [1])
+    predicted = fluid.layers.fc(x, 1)
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(predicted, label))
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    program = fluid.default_main_program()
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    rows = np.array([[1.0, 2.0], [3.0, 4.0]], "f4")
+
+    (before,) = exe.run(
+        program.clone(for_test=True), {"x": rows, "label": rows[:, :1]}, [predicted.name]
+    )
+    cut = program.clone()._prune_with_input(feeded_var_names=["x"], targets=[predicted])
+
+    assert "label" not in cut.global_block().vars
+    assert {op.type for op in cut.global_block().ops} == {"fc"}
+    np.testing.assert_array_equal(exe.run(cut, {"x": rows}, [predicted.name])[0], before)
+
+
+def test_data_vars_that_are_declared_after_a_run_are_fed_in_the_next() -> None:
+    exe = fluid.Executor()
+    program = fluid.default_main_program()
+    for name in ("first", "second"):
+        fluid.layers.data(name, [1])
+        fed = {var.name: np.ones((2, 1), "f4") for var in program.list_vars()}
+
+        (found,) = exe.run(program, feed=fed, fetch_list=[name])
+
+        assert found.tolist() == [[1], [1]]
+
+
+def test_a_parameter_shows_what_it_was_given() -> None:
+    decay, clip = fluid.regularizer.L2Decay(0.5), fluid.clip.GradientClipByNorm(2.0)
+    attr = fluid.ParamAttr("w", None, 0.1, decay, gradient_clip=clip)
+    fluid.layers.fc(fluid.layers.data("x", [2]), 1, param_attr=attr)
+
+    weight, bias = fluid.default_main_program().all_parameters()
+
+    assert isinstance(weight, fluid.framework.Parameter)
+    assert isinstance(bias, fluid.framework.Parameter)
+    assert (weight.regularizer, weight.gradient_clip_attr) == (decay, clip)
+    assert (weight.optimize_attr, bias.optimize_attr) == (
+        {"learning_rate": 0.1},
+        {"learning_rate": 1.0},
+    )
+    assert (bias.regularizer, bias.gradient_clip_attr) == (None, None)
+
+
 def test_a_var_that_does_not_exist_is_refused_with_the_nearest() -> None:
     fluid.layers.data("label", [1])
 

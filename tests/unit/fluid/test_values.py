@@ -406,17 +406,6 @@ def test_a_model_is_saved_into_the_directory_of_the_process(
     assert (feeds, [each.shape for each in fetches]) == (["x"], [predicted.shape])
 
 
-def test_a_data_var_declared_after_a_run_is_fed_from_then_on() -> None:
-    layers.data("x", [2])
-    exe, batch = started(), {"x": np.ones((3, 2), np.float32)}
-    exe.run(feed=batch)
-    layers.data("y", [1])
-
-    (found,) = exe.run(feed=batch | {"y": np.full((3, 1), 7, np.float32)}, fetch_list=["y"])
-
-    np.testing.assert_array_equal(found, [[7], [7], [7]])
-
-
 def test_a_program_without_ops_returns_what_it_is_fed() -> None:
     layers.data("x", [4])
 
