@@ -68,7 +68,8 @@ class PartFailover:
         """React to a call without a reply from the pserver of `epoch`; True if the client was moved
         to another one, perhaps by another thread before.
 
-        Raises `JobError` if the pserver was started again without the part, and there is no copy.
+        Raises `JobError` if the pserver was started again without the part, and there is no copy,
+        or the job has ended at the backup.
         """
         with self._guard:
             if epoch != self._deposal.epoch:
@@ -117,6 +118,8 @@ class PartFailover:
         )
         try:
             reply = asking.call(Method.DEPOSE, header=header, timeout_s=ASK_S).header.replica
+        except JobError:
+            raise  # the job has ended there, perhaps for a trainer that was awaited
         except PsrtError as error:
             log.debug("%s: %s", backup, error)
             return

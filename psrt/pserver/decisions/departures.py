@@ -9,7 +9,7 @@ and reports that it leaves, at once:
     shrink   the trainer is lost, and the job goes on without it
     abort    the job ends with an error that names it
     wait     its place is kept for a new process; if this pserver recovers, and lacks pushes of it,
-             no process may take the place, and the job ends as with abort
+             or a failover waits for its process, the job ends as with abort
 
 Whatever the policy, a job ends when all its running trainers have been gone for that time: no call
 arrives any more that could detect it, so the pserver checks by itself.
@@ -17,7 +17,7 @@ arrives any more that could detect it, so the pserver checks by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from typing import TypeAlias
 
 from psrt.core.errors import ErrorCode, JobError
@@ -40,7 +40,7 @@ class Departures:
 
     `lost` is the error of a job whose last trainers left; a process that takes a trainer's place is
     still accepted after it. `aborted` is the error of a job that a departure ended. `recovery` has
-    the pushes that this pserver lacks.
+    the pushes that this pserver lacks, `held` the trainers that hold failovers back, by part.
     """
 
     def __init__(self, wait_timeout_s: float, is_gone: IsGone, policy: str = "wait") -> None:
@@ -48,6 +48,7 @@ class Departures:
         self.lost: JobError | None = None
         self.aborted: JobError | None = None
         self.policy, self.recovery = policy, Recovery()
+        self.held: dict[int, Collection[int]] = {}
         self._wait_timeout_s = wait_timeout_s
         self._is_gone = is_gone
         self._silent: list[int] = []  # the trainers named as silent
@@ -132,10 +133,19 @@ class Departures:
             text = f"{left}the job was aborted."
             self.aborted = JobError(text, code=ErrorCode.TRAINER_LOST, hint=_HINT)
             return []
-        if without := list(filter(self.recovery.lacks, trainers)):
-            self.aborted = never_sent(members.describe(without, now))
-            return []
-        return self._keep_places(gone, left)
+        self.aborted = self._irreplaceable(members, trainers, now)
+        return [] if self.aborted is not None else self._keep_places(gone, left)
+
+    def _irreplaceable(
+        self, members: Membership, gone: Sequence[int], now: float
+    ) -> JobError | None:
+        """The error of a job that cannot go on without a process of those that are gone."""
+        if without := list(filter(self.recovery.lacks, gone)):
+            return never_sent(members.describe(without, now))
+        for part, held in self.held.items():
+            if holding := sorted(set(held).intersection(gone)):
+                return _holds_failover(part, members.describe(holding, now))
+        return None
 
     def _keep_places(self, gone: Sequence[Member], left: str) -> list[Instruction]:
         """Name each process once."""
@@ -170,6 +180,16 @@ def replaced(trainer: int) -> JobError:
 def _gone_s(member: Member, now: float) -> float:
     """Seconds since the process of `member` was found to have left; -1 if it has not."""
     return -1.0 if member.gone_s is None else now - member.gone_s
+
+
+def _holds_failover(part: int, trainers: str) -> JobError:
+    return JobError(
+        f"{trainers} left before it had asked this pserver to serve part {part}, whose pserver has "
+        "ended; pushes of it to that part may be lost. The job was ended.",
+        code=ErrorCode.TRAINER_LOST,
+        hint="Start it again, with --resume latest if it writes cuts. With on_trainer_loss = "
+        "shrink the others go on.",
+    )
 
 
 def _all_left(trainers: str, unseen: Sequence[int]) -> JobError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from psrt.core.errors import PsrtError, WireError
@@ -122,10 +122,20 @@ class Joining(ABC):
         After a recovery this one waits for no pushes: all have trained, and may have left.
         """
         self.members_of_job(trainer).called(trainer, incarnation, now)
-        for other in self.members.awaited() if self.recovery.is_recovered else ():
-            self.members.complete(other, now)
-            self.recovery.left(other)
+        others = self.members.awaited() if self.recovery.is_recovered else ()
+        for other in others:
+            if other != trainer:  # its COMPLETE says more
+                self.members.complete(other, now)
+                self.recovery.left(other)
         return []
+
+    def failover_waits(self, part: int, trainers: Collection[int]) -> None:
+        """Record the trainers that this process waits for before it serves part `part`, too.
+
+        Raises the error of a job that has ended meanwhile.
+        """
+        self.raise_if_aborted()
+        self._departures.held[part] = trainers
 
     def recovered(self, now: float) -> None:
         """Watch for trainers that do not come back after a recovery."""

@@ -44,6 +44,10 @@ class HostProcess(Protocol):
         """The complete cut of a number, 0 = none; None, and a warning, if it cannot be read."""
         ...
 
+    def services(self) -> list[PserverService]:
+        """The services of all parts that this process serves."""
+        ...
+
     def changed(self) -> None:
         """A part is served, given up, or has ended."""
         ...
@@ -118,7 +122,10 @@ class PairedPart:
             return _reply(pb.Replica(epoch=self.epoch, tick=self._state.tick, whole=begins_anew))
 
     def depose(self, trainer: int, epoch: int, incarnation: int) -> Message:
-        """Record that a trainer uses the other pserver no more; the reply tells who serves."""
+        """Record that a trainer uses the other pserver no more; the reply tells who serves.
+
+        Raises the error that has ended the job at this process.
+        """
         with self._lock:
             elsewhere = self._host.members()
             if _is_current(trainer, incarnation, elsewhere):
@@ -127,8 +134,11 @@ class PairedPart:
                     self._serve(elsewhere)
             state = self._state
             reply = pb.Replica(epoch=self.epoch, serves=state.serves, is_copy=state.is_copy)
-            if not self._state.serves:
-                reply.waits_for = self._missing(elsewhere)
+            missing = () if state.serves else self._missing(elsewhere)
+            for each in self._host.services():
+                each.failover_waits(self._part, missing)
+            if not state.serves:
+                reply.waits_for = self._reason(missing)
             return _reply(reply)
 
     def fenced(self, error: PsrtError) -> None:
@@ -186,13 +196,18 @@ class PairedPart:
             self.service.stop()
         self.service = self._replicator = None
 
-    def _missing(self, elsewhere: Sequence[Member]) -> str:
+    def _missing(self, elsewhere: Sequence[Member]) -> Sequence[int]:
+        """The trainers that have not deposed the other pserver; none without a copy."""
+        if not self._state.is_copy:
+            return ()
+        return sorted(set(using(self._copy.state, elsewhere)) - self._state.deposed_by)
+
+    def _reason(self, missing: Sequence[int]) -> str:
         if not self._state.is_copy:
             return "it has no copy of this part"
-        awaited = sorted(set(using(self._copy.state, elsewhere)) - self._state.deposed_by)
-        if not awaited:
+        if not missing:
             return "it is asked by a process that another one has replaced, or about an old epoch"
-        return f"trainers {', '.join(map(str, awaited))} still use the former pserver"
+        return f"trainers {', '.join(map(str, missing))} still use the former pserver"
 
     def _confirmed(self) -> int:
         return 0 if self._replicator is None else self._replicator.confirmed

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -48,11 +48,10 @@ log = logging.getLogger("psrt.pserver")
 class PserverService:
     """The service of one process: `start`, many `handle`, `stop`.
 
-    `on_end(error)` is called once, on any thread: when all trainers have completed (None), when the
-    job was aborted, or when its last trainers left without completing. A job must have `trainers`
-    trainers, 0 = any number. Large requests use up to `helper_threads` more threads.
-    `on_registered` is an `OnRegistered`. A part of another pserver has the `incarnation` of its
-    tables. `on_resized` gets each new number of trainers. `table_bytes` = 0 sets no limit.
+    `on_end(error)` is called once, on any thread: when all trainers have completed (None), the job
+    was aborted, or its last trainers left. It must have `trainers` trainers, 0 = any number. Large
+    requests use up to `helper_threads` more threads. A part of another pserver has the
+    `incarnation` of its tables. `table_bytes` = 0 sets no limit.
     """
 
     def __init__(
@@ -166,6 +165,10 @@ class PserverService:
         """The trainers of the job; none before it has begun."""
         return self._runner.ask(lambda state, now: list(state.members.members))
 
+    def failover_waits(self, part: int, trainers: Collection[int]) -> None:
+        """Record the trainers that hold a failover back; raises the error that ended the job."""
+        self._runner.ask(lambda state, now: state.failover_waits(part, trainers))
+
     def start(self) -> None:
         """Start the threads for deadlines and for limits of tables."""
         self._runner.start(self._crashes)
@@ -242,9 +245,8 @@ class PserverService:
             self._runner.decide(lambda state, now: state.leave(*caller_of(header), now))
             return Message(pb.Header())
         asked = said.will_confirm, said.confirms, said.position
-        members = self._runner.ask(lambda state, now: state.members_of_job(header.trainer))
+        members = self._joins.completes(header)
         is_first = not members.has_completed(header.trainer)
-        self._joins.ended_elsewhere(header)
         self._runner.decide(lambda state, now: state.complete(*caller_of(header), now, *asked))
         if is_first:
             self._forget(header.trainer)

@@ -368,6 +368,32 @@ def test_the_job_ends_by_name_once_a_successor_was_refused_whose_predecessor_nev
     assert "trainer 1" in again.aborted.message
 
 
+@pytest.mark.parametrize("policy", ["wait", "shrink"])
+@pytest.mark.parametrize("is_held", [True, False])
+def test_the_job_ends_by_name_if_a_trainer_that_is_gone_holds_a_failover_back(
+    policy: str, is_held: bool
+) -> None:
+    """With `shrink` the others go on without it."""
+    state = PserverState(WAIT_S, is_gone=lambda trainer, incarnation: trainer == 1)
+    for trainer in (0, 1):
+        job = JobIdentity("job", "plan", 2, Async(on_trainer_loss=policy))
+        state.hello(trainer, 100 + trainer, job, 0.0)
+        state.attend(trainer, 100 + trainer, 0.0)
+    state.failover_waits(2, [1])
+    if not is_held:
+        state.failover_waits(2, [])
+
+    expire_until(state, 3 * WAIT_S)
+
+    if policy == "wait" and is_held:
+        with pytest.raises(JobError, match=r"trainer 1 \(gone.*to serve part 2") as ended:
+            state.failover_waits(2, [1])
+        assert ended.value.code is ErrorCode.TRAINER_LOST
+        assert "--resume latest" in ended.value.hint
+    else:
+        assert state.aborted is None
+
+
 def test_the_place_of_a_trainer_is_kept_that_has_sent_its_pushes_again() -> None:
     gone = set[int]()
     again = PserverState(WAIT_S, is_gone=lambda trainer, incarnation: trainer in gone)
