@@ -1,8 +1,8 @@
 """Small histories: jobs of a few steps, with few faults that strike close together.
 
 Most defects need few steps, and two or three faults within milliseconds. Small histories take a
-fraction of the time of others, so a machine tries many more orders of events. Chains of several
-cuts, long silences and full queues of pushes are left to histories that are not small.
+fraction of the time of others, so a machine tries many more orders of events. Long silences, full
+queues of pushes, and most chains of cuts are left to histories that are not small.
 """
 
 from __future__ import annotations
@@ -16,36 +16,39 @@ from tests.sim.network import LinkFault
 from tests.sim.resizing import Change
 from tests.sim.scenario import ProcessFault, Scenario, Strike
 
-MOST_STEPS, MOST_DURABLE_STEPS, MOST_PAIRED_STEPS, MOST_RESIZED_STEPS = 3, 4, 6, 5
-MOST_DEALT_STEPS = 8
+MOST_STEPS, MOST_DURABLE_STEPS, MOST_PAIRED_STEPS, MOST_RESIZED_STEPS = 3, 3, 5, 4
+MOST_CHAIN_STEPS = 12
+"""With several cuts one after the other, in some small histories."""
+MOST_DEALT_STEPS = 6
 """Of all trainers of a job with several attempts."""
 COPIED_S = 0.04
 """About the time until a backup has a whole copy: before, nothing is promised."""
 MOST_PSERVERS, MOST_TRAINERS = 2, 2
 """In most small histories; a third trainer is in some."""
-MOST_FAULTS = 2
-"""Link faults; and strikes, but those of one moment count as one."""
+MOST_LINK_FAULTS, MOST_FAULTS = 3, 2
+"""Of frames; and moments at which processes are struck, perhaps several at once."""
 MOST_FRAMES = 80
 JOIN_S, STEP_S = 0.02, 0.012
 """About the time until a trainer has joined, and the time of a step."""
 NEAR_S = 0.03
 """Faults that are close together lie within so many seconds."""
-LONGEST_FAULT_S = 0.3
-DELTA_EVERY_S = 0.04
+LONGEST_FAULT_S = 0.2
+DELTA_EVERY_S = 0.05
 
 
 def small(scenario: Scenario, most_steps: int = 0) -> Scenario:
     """The scenario with few steps; its faults are fewer, shorter and closer together."""
     draw = random.Random(f"small {scenario.seed} {scenario.mode}")
-    most = most_steps or _most_steps(scenario)
-    trainers = len(scenario.steps) if draw.random() < 0.4 else MOST_TRAINERS
+    is_chain = scenario.cuts_in_a_row > 1 and draw.random() < 0.2
+    most = most_steps or (MOST_CHAIN_STEPS if is_chain else _most_steps(scenario))
+    least = most if is_chain else 1
+    trainers = len(scenario.steps) if draw.random() < 0.2 else MOST_TRAINERS
     counts = scenario.steps[:trainers]
-    steps = tuple(min(count, draw.randint(1, most)) for count in counts)
+    steps = tuple(min(count, draw.randint(least, most)) for count in counts)
     gone = [f"trainer {number}" for number in range(len(steps), len(scenario.steps))]
     strikes = [strike for strike in scenario.strikes if strike.name not in gone]
     begin_s = COPIED_S if scenario.has_backups else 0.0
     moment = moments(draw, JOIN_S + STEP_S * max(steps), begin_s)
-    cuts = max(1, min(scenario.cuts_in_a_row, 2))
     return replace(
         scenario,
         steps=steps,
@@ -53,8 +56,8 @@ def small(scenario: Scenario, most_steps: int = 0) -> Scenario:
         links=_near(draw, scenario.links),
         strikes=_struck(draw, strikes, moment),
         cuts_s=tuple(sorted(map(moment, scenario.cuts_s))),
-        ends_with_cut=scenario.ends_with_cut and draw.random() < 0.5,
-        cuts_in_a_row=cuts,
+        ends_with_cut=scenario.ends_with_cut and draw.random() < 0.4,
+        cuts_in_a_row=scenario.cuts_in_a_row if is_chain else min(scenario.cuts_in_a_row, 2),
         failing_syncs=tuple(sorted({1 + each % 40 for each in scenario.failing_syncs})),
         delta_every_s=DELTA_EVERY_S,
     )
@@ -92,7 +95,7 @@ def small_attempts(scenario: Scenario) -> Scenario:
 
 
 def _small_attempt(draw: random.Random, attempt: Attempt, steps: int) -> Attempt:
-    trainers = MOST_TRAINERS if draw.random() < 0.7 else len(attempt.joins_s)
+    trainers = MOST_TRAINERS if draw.random() < 0.8 else len(attempt.joins_s)
     joins_s = attempt.joins_s[:trainers]
     strikes = [each for each in attempt.strikes if each.name != f"trainer {len(joins_s)}"]
     trains_s = JOIN_S + STEP_S * steps / len(joins_s)
@@ -128,7 +131,7 @@ def _near(
     draw: random.Random, links: Iterable[tuple[int, LinkFault]]
 ) -> tuple[tuple[int, LinkFault], ...]:
     """A few of the faults, at frames that follow each other closely."""
-    faults = [fault for _, fault in links][:MOST_FAULTS]
+    faults = [fault for _, fault in links][:MOST_LINK_FAULTS]
     number = draw.randrange(MOST_FRAMES)
     found = []
     for fault in faults:
@@ -141,7 +144,8 @@ def _struck(
     draw: random.Random, strikes: Iterable[Strike], moment: Callable[[float], float]
 ) -> tuple[Strike, ...]:
     """The strikes of the first moments, at other ones, and shorter."""
-    at_s = list(dict.fromkeys(strike.at_s for strike in strikes))[:MOST_FAULTS]
+    most = draw.choice([1, MOST_FAULTS])
+    at_s = list(dict.fromkeys(strike.at_s for strike in strikes))[:most]
     return tuple(
         replace(strike, at_s=moment(strike.at_s), for_s=_shorter(draw, strike))
         for strike in strikes

@@ -6,7 +6,7 @@ import pytest
 
 from tests.sim.kinds import KINDS, drawn_of
 from tests.sim.scenario import Scenario
-from tests.sim.small import MOST_DEALT_STEPS, MOST_FAULTS, MOST_PAIRED_STEPS
+from tests.sim.small import MOST_CHAIN_STEPS, MOST_DEALT_STEPS, MOST_FAULTS, MOST_LINK_FAULTS
 
 SEEDS = range(300)
 HISTORIES = 4
@@ -18,12 +18,12 @@ def scenario_of(kind: str, seed: int, is_small: bool) -> Scenario:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_small_history_has_few_steps_and_faults(kind: str) -> None:
-    most = MOST_DEALT_STEPS if kind == "attempts" else MOST_PAIRED_STEPS
+    most = MOST_DEALT_STEPS if kind == "attempts" else MOST_CHAIN_STEPS
     for seed in SEEDS:
         small = scenario_of(kind, seed, is_small=True)
 
         assert max(small.steps) <= most
-        assert len(small.links) <= MOST_FAULTS
+        assert len(small.links) <= MOST_LINK_FAULTS
         assert len({strike.at_s for strike in small.strikes}) <= MOST_FAULTS
         assert {strike.name for strike in small.strikes} <= {
             strike.name for strike in scenario_of(kind, seed, is_small=False).strikes
