@@ -30,14 +30,19 @@ MOST_LINK_FAULTS, MOST_FAULTS = 3, 2
 MOST_FRAMES = 80
 JOIN_S, STEP_S = 0.02, 0.012
 """About the time until a trainer has joined, and the time of a step."""
+CHANGED_S = 0.12
+"""About the time until a job goes on with another number of trainers, and survives kills again."""
 NEAR_S = 0.03
 """Faults that are close together lie within so many seconds."""
 LONGEST_FAULT_S = 0.2
 DELTA_EVERY_S = 0.05
 
 
-def small(scenario: Scenario, most_steps: int = 0) -> Scenario:
-    """The scenario with few steps; its faults are fewer, shorter and closer together."""
+def small(scenario: Scenario, most_steps: int = 0, begin_s: float = 0.0) -> Scenario:
+    """The scenario with few steps; its faults are fewer, shorter and closer together.
+
+    None strikes before `begin_s`, nor before there can be a backup.
+    """
     draw = random.Random(f"small {scenario.seed} {scenario.mode}")
     is_chain = scenario.cuts_in_a_row > 1 and draw.random() < 0.2
     most = most_steps or (MOST_CHAIN_STEPS if is_chain else _most_steps(scenario))
@@ -47,7 +52,7 @@ def small(scenario: Scenario, most_steps: int = 0) -> Scenario:
     steps = tuple(min(count, draw.randint(least, most)) for count in counts)
     gone = [f"trainer {number}" for number in range(len(steps), len(scenario.steps))]
     strikes = [strike for strike in scenario.strikes if strike.name not in gone]
-    begin_s = COPIED_S if scenario.has_backups else 0.0
+    begin_s = COPIED_S if scenario.has_backups else begin_s
     moment = moments(draw, JOIN_S + STEP_S * max(steps), begin_s)
     return replace(
         scenario,
@@ -75,7 +80,8 @@ def small_resize(
     """A job whose number of trainers changes, made small."""
     draw = random.Random(f"small changes {scenario.seed} {scenario.mode}")
     sooner = [replace(each, after_s=round(draw.uniform(0.0, 0.06), 4)) for each in changes]
-    return small(scenario, MOST_RESIZED_STEPS), tuple(sooner[:2])
+    begin_s = draw.choice([0.0, CHANGED_S])
+    return small(scenario, MOST_RESIZED_STEPS, begin_s), tuple(sooner[:2])
 
 
 def small_attempts(scenario: Scenario) -> Scenario:
@@ -85,29 +91,41 @@ def small_attempts(scenario: Scenario) -> Scenario:
     steps = min(scenario.steps[0], draw.randint(2, MOST_DEALT_STEPS))
     first = scenario.attempts[: draw.choice([1, 1, 1, 1, 2])][: len(scenario.attempts) - 1]
     attempts = (*first, scenario.attempts[-1])
+    begin_s = COPIED_S if scenario.has_backups else 0.0
     return replace(
         scenario,
         steps=(steps,),
         links=_near(draw, scenario.links),
-        attempts=tuple(_small_attempt(draw, each, steps) for each in attempts),
+        attempts=tuple(_small_attempt(draw, each, steps, begin_s) for each in attempts),
         delta_every_s=DELTA_EVERY_S,
     )
 
 
-def _small_attempt(draw: random.Random, attempt: Attempt, steps: int) -> Attempt:
+def _small_attempt(draw: random.Random, attempt: Attempt, steps: int, begin_s: float) -> Attempt:
     trainers = MOST_TRAINERS if draw.random() < 0.8 else len(attempt.joins_s)
     joins_s = attempt.joins_s[:trainers]
-    strikes = [each for each in attempt.strikes if each.name != f"trainer {len(joins_s)}"]
     trains_s = JOIN_S + STEP_S * steps / len(joins_s)
-    moment = moments(draw, trains_s)
+    moment = moments(draw, trains_s, begin_s)
+    others = [each for each in attempt.strikes if each.name != f"trainer {len(joins_s)}"]
+    strikes = _struck(draw, others, moment)
+    behind_s = max(
+        (each.at_s + each.for_s * draw.choice([0.3, 1.1]) for each in strikes), default=0
+    )
     return replace(
         attempt,
         pservers=min(attempt.pservers, MOST_PSERVERS),
-        joins_s=tuple(round(after_s * 0.15, 3) for after_s in joins_s),
+        joins_s=tuple(_late(draw, after_s, behind_s) for after_s in joins_s),
         cuts_s=tuple(sorted(map(moment, attempt.cuts_s[:2]))),
-        strikes=_struck(draw, strikes, moment),
+        strikes=strikes,
         ends_s=round(draw.uniform(0.04, 0.06 + 1.5 * trains_s), 4) if attempt.ends_s else 0.0,
     )
+
+
+def _late(draw: random.Random, after_s: float, behind_s: float) -> float:
+    """The time at which a late trainer joins: soon, or close behind a strike or restart."""
+    is_behind = behind_s and draw.random() < 0.6
+    soon_s = behind_s + draw.uniform(0.0, 2 * NEAR_S) if is_behind else after_s * 0.15
+    return round(soon_s, 3) if after_s else 0.0
 
 
 def moments(draw: random.Random, trains_s: float, begin_s: float = 0.0) -> Callable[[float], float]:
