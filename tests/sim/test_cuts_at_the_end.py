@@ -1,4 +1,4 @@
-"""The end of a job: the content of its last cut, and pservers that are killed meanwhile."""
+"""The cut at the end of a job: its content, and pservers that are killed while it is made."""
 
 from __future__ import annotations
 
@@ -46,26 +46,6 @@ def test_a_pserver_that_is_killed_at_the_end_of_a_durable_job_is_in_its_last_cut
         assert not verdict.violation, verdict
         recovered += any("pushes again" in line for line in verdict.trace)
     assert recovered > 0
-
-
-@pytest.mark.parametrize("mode", ["sync", pytest.param("async", marks=pytest.mark.long)])
-@pytest.mark.parametrize("pserver", [0, pytest.param(1, marks=pytest.mark.long)])
-def test_a_job_without_a_last_cut_completes_though_a_pserver_is_killed_at_its_end(
-    mode: str, pserver: int
-) -> None:
-    """Some trainers have left by then, and send it nothing again. Nobody needs its tables."""
-    calm = replace(CALM, mode=mode, is_durable=True, ends_with_cut=False)
-    ends_s = end_of_last_step(run(calm).trace)
-    recovered = 0
-    for number in range(5):
-        at_s = round(ends_s + number * 0.002, 4)
-        strike = Strike(at_s, ProcessFault.KILL, f"pserver {pserver}", for_s=0.3)
-        verdict = run(replace(calm, strikes=(strike,)))
-
-        ends = [line.split(": ")[1:] for line in verdict.trace if ", process 0: " in line]
-        assert ends == [["completed"]] * len(calm.steps), verdict
-        recovered += any(f"ps{pserver}:6170 ends: completed" in line for line in verdict.trace)
-    assert recovered > 3
 
 
 def end_of_last_step(trace: list[str]) -> float:

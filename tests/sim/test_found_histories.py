@@ -46,3 +46,9 @@ def test_a_history_that_once_failed_keeps_every_promise(
     verdict = KINDS[kind].run(seed, mode)
 
     assert not verdict.violation, verdict
+
+
+def test_a_pserver_killed_at_the_end_lacks_no_push_of_a_trainer_that_has_completed() -> None:
+    verdict = KINDS["early"].run(547, "ssp", True)
+
+    assert not verdict.violation, verdict

@@ -59,8 +59,7 @@ class DurablePushes:
         self._asking, self._pinging = threading.Lock(), threading.Lock()
         self._pinged: set[int] = set()  # pservers that are called now and then, by number
         self._closed = threading.Event()
-        self._clock = MonotonicClock()
-        self._ended_at: set[int] = set()  # the pservers that have said that the job has ended
+        self._clock, self._has_ended = MonotonicClock(), False
         self._recorded: set[int] = set()  # the pservers that have the end of this trainer on disk
 
     def attended(self, number: int) -> None:
@@ -151,7 +150,7 @@ class DurablePushes:
 
         A pserver that is killed meanwhile is sent what it has lost; the others are called all the
         time, so they stay, too. Without local cuts, and without backups, the end of the job is
-        enough: no cut may follow. A pserver that recovers then is told of it: others have left.
+        enough: no cut may follow.
         """
         client, deadline_s = self._clients[endpoint], self._clock.now() + timeout_s
         self._completed(endpoint, client.complete(timeout_s, position))
@@ -163,20 +162,11 @@ class DurablePushes:
                 self.ask_for_cut()
             self._retained.wait_until_recorded(min(PING_S, left_s))
             self._completed(endpoint, client.complete(max(left_s, PING_S), position))
-        if self._is_over and endpoint not in self._ended_at:
-            self._tell_end(client, position)
-
-    def _tell_end(self, client: Client, position: str = "") -> None:
-        """Tell a pserver that has recovered that the job has ended."""
-        told = pb.Complete(will_confirm=True, position=position, ended=True)
-        header, timeout_s = pb.Header(complete=told), self._call_timeout_s
-        client.call(Method.COMPLETE, header=header, timeout_s=timeout_s)
 
     def _completed(self, endpoint: int, reply: pb.Complete) -> None:
         """Record a reply to COMPLETE."""
         self._retained.has_trained = True
-        if reply.ended:
-            self._ended_at.add(endpoint)
+        self._has_ended |= reply.ended
         if reply.recorded:
             self._recorded.add(endpoint)
 
@@ -186,13 +176,9 @@ class DurablePushes:
         A pserver that is killed when the job has ended goes on from before that, and waits for
         trainers whose end it has not met: local cuts and backups soon have it.
         """
+        is_over = self._has_ended and not self._waits_for_deltas
         are_recorded = self._retained.is_recorded or len(self._recorded) == len(self._clients)
-        return self._is_over or are_recorded
-
-    @property
-    def _is_over(self) -> bool:
-        """True if the job has ended at some pserver, and no tables are needed any more."""
-        return bool(self._ended_at) and not self._waits_for_deltas
+        return is_over or are_recorded
 
     def close(self) -> None:
         """End the thread that calls idle pservers."""
@@ -235,11 +221,7 @@ class DurablePushes:
 
     def _send(self, number: int, rejoin: Callable[[Client], bool]) -> None:
         client = self._clients[number]
-        knows_end = rejoin(client)
-        if self._is_over:  # in Sync a push would wait for trainers that have left
-            self._tell_end(client)
-            return
-        pushes, complete = ([], 0) if knows_end else self._retained.of(number)
+        pushes, complete = ([], 0) if rejoin(client) else self._retained.of(number)
         for push in pushes:
             header = pb.Header()
             header.CopyFrom(push.header)

@@ -116,19 +116,6 @@ class Joining(ABC):
         error = self.recovery.resent(trainer, cut)
         return [] if error is None else self.abort(error)
 
-    def ended_elsewhere(self, trainer: int, incarnation: int, now: float) -> list[Instruction]:
-        """Record that the job has ended at another pserver, as a trainer knows that completes.
-
-        After a recovery this one waits for no pushes: all have trained, and may have left.
-        """
-        self.members_of_job(trainer).called(trainer, incarnation, now)
-        others = self.members.awaited() if self.recovery.is_recovered else ()
-        for other in others:
-            if other != trainer:  # its COMPLETE says more
-                self.members.complete(other, now)
-                self.recovery.left(other)
-        return []
-
     def failover_waits(self, part: int, trainers: Collection[int]) -> None:
         """Record the trainers that this process waits for before it serves part `part`, too.
 

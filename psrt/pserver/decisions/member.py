@@ -23,7 +23,7 @@ class Presence(enum.Enum):
 
 @dataclass
 class Member:
-    """One trainer; `incarnation` is 0 while this pserver has met no process of it.
+    """One trainer; `incarnation` is 0 if and only if the state is UNSEEN.
 
     `called_s` is the time of its latest call, `gone_s` the time at which its process was found to
     have left, `completed_s` that of its COMPLETE. `has_called` is True once its process has sent

@@ -12,14 +12,7 @@ from typing import Any, TypeAlias
 from psrt.core.errors import ConfigError, ErrorCode, PsrtError, UnavailableError
 from psrt.core.specs import Async, Geo, TableSpec
 from psrt.pserver.checkpoints import RecoveredPart
-from psrt.pserver.decisions import (
-    JobIdentity,
-    Membership,
-    MemberState,
-    begin_anew,
-    read_spec,
-    restore,
-)
+from psrt.pserver.decisions import JobIdentity, MemberState, begin_anew, read_spec, restore
 from psrt.pserver.eviction import Upkeep
 from psrt.pserver.loading import TableLoad, TableLoader
 from psrt.pserver.serving.cut_calls import CutCalls
@@ -112,16 +105,6 @@ class JoinCalls:
         missing = self._runner.ask(lambda state, now: state.recovery.missing)
         log.info("trainer %d has sent its pushes again; missing: %s", header.trainer, missing or 0)
         return Message(pb.Header())
-
-    def completes(self, header: pb.Header) -> Membership:
-        """The members of the job of a COMPLETE, which may say that it has ended at other pservers.
-
-        Where a cut is made at the end, tables are still needed, with all pushes.
-        """
-        settings = self._cuts.settings
-        if header.complete.ended and settings is not None and not settings.at_end:
-            self._runner.decide(lambda state, now: state.ended_elsewhere(*caller_of(header), now))
-        return self._runner.ask(lambda state, now: state.members_of_job(header.trainer))
 
     def register(self, message: Message) -> Message:
         """Create the tables that do not exist yet; the reply has where the trainer begins."""

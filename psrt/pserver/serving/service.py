@@ -240,21 +240,21 @@ class PserverService:
     # --- methods -----------------------------------------------------------------------------
 
     def _complete(self, message: Message) -> Message:
-        header, said = message.header, message.header.complete
-        if said.interrupted:
+        header, complete = message.header, message.header.complete
+        if complete.interrupted:
             self._runner.decide(lambda state, now: state.leave(*caller_of(header), now))
             return Message(pb.Header())
-        asked = said.will_confirm, said.confirms, said.position
-        members = self._joins.completes(header)
+        asked = complete.will_confirm, complete.confirms, complete.position
+        members = self._runner.ask(lambda state, now: state.members_of_job(header.trainer))
         is_first = not members.has_completed(header.trainer)
         self._runner.decide(lambda state, now: state.complete(*caller_of(header), now, *asked))
         if is_first:
             self._forget(header.trainer)
             log.info("trainer %d completed", header.trainer)
-        if self.is_recording:  # trainers stay for the cut at the end of the job
-            return Message(pb.Header(complete=pb.Complete()))
-        recorded = self._cuts.durability.has_recorded(header.trainer)
-        return Message(pb.Header(complete=pb.Complete(ended=members.ended(), recorded=recorded)))
+        is_over = not self.is_recording  # trainers stay for the cut at the end of the job
+        ended = members.ended() and is_over
+        recorded = self._cuts.durability.has_recorded(header.trainer) and is_over
+        return Message(pb.Header(complete=pb.Complete(ended=ended, recorded=recorded)))
 
     def _forget(self, trainer: int) -> None:
         """Drop what is kept for a trainer that has completed or is lost."""

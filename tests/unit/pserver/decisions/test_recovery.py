@@ -412,31 +412,6 @@ def test_the_place_of_a_trainer_is_kept_that_has_sent_its_pushes_again() -> None
     assert again.members.member(1).incarnation == 777
 
 
-@pytest.mark.parametrize("mode", [Async(), Sync()])
-def test_a_recovered_pserver_ends_with_a_job_that_has_ended_at_another_one(
-    mode: CommunicationMode,
-) -> None:
-    """Trainer 1 has left: it knew that both had completed."""
-    again = recovered(state_of(mode))
-    rejoin(again, 0)
-
-    again.ended_elsewhere(0, 100, 1.0)
-    again.complete(0, 100, 1.0, will_confirm=True)
-    again.complete(0, 100, 1.0, confirms=True)
-
-    assert again.has_ended
-    assert again.recovery.missing == []
-
-
-def test_a_pserver_that_was_never_killed_waits_for_the_end_of_each_trainer() -> None:
-    state = state_of(Async())
-
-    state.ended_elsewhere(0, 100, 1.0)
-    state.complete(0, 100, 1.0)
-
-    assert not state.has_ended
-
-
 def at_the_beginning(mode: CommunicationMode) -> PserverState:
     """A pserver that was killed before anything was durable; trainers 100 and 101 had joined it."""
     again, saved = PserverState(WAIT_S, is_gone=lambda trainer, incarnation: None), state_of(mode)
