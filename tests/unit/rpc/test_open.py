@@ -115,8 +115,8 @@ def test_strangers_that_have_not_sent_a_preamble_have_no_thread(server: Server, 
         each.sendall(frame(Method.OPEN)[sent:])
         assert each.recv(1) == b"P"
         each.close()
+        eventually(lambda: not server._stream._connections, "its end", WAIT_S)
     assert server._stream._accepted == 21
-    eventually(lambda: not server._stream._connections, "their ends", WAIT_S)
 
 
 def test_a_slow_stranger_at_a_unix_socket_has_no_thread() -> None:
