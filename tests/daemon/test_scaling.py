@@ -205,6 +205,7 @@ def is_stopped(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_launched_job_starts_and_ends_trainers_and_each_example_counts_once(
     tmp_path: Path,
