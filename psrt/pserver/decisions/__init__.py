@@ -46,7 +46,6 @@ from psrt.pserver.decisions.durable import (
 from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.lineages import Lane, PushProgress, RecordedLineage, Steps
 from psrt.pserver.decisions.member import Member, MemberState
-from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.resizing import of_unknown_end
 from psrt.pserver.decisions.saved_state import (
@@ -64,5 +63,5 @@ __all__ = ["Apply", "Close", "Fail", "Forget", "Freeze", "Instruction", "NoPart"
 __all__ += ["DurablePoint", "DurableProgress", "SendReply", "WaitingCall", "Warn"]
 __all__ += ["JobIdentity", "Meeting", "Member", "MemberState", "PserverState", "describe", "dump"]
 __all__ += ["Lane", "PushProgress", "RecordedLineage", "Steps", "is_between_updates", "point_of"]
-__all__ += ["Membership", "begin_anew", "of_unknown_end"]
+__all__ += ["begin_anew", "of_unknown_end"]
 __all__ += ["has_ended", "read_spec", "restore", "take_over", "using"]

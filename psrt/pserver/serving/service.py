@@ -49,8 +49,8 @@ class PserverService:
     """The service of one process: `start`, many `handle`, `stop`.
 
     `on_end(error)` is called once, on any thread: when all trainers have completed (None), the job
-    was aborted, or its last trainers left. It must have `trainers` trainers, 0 = any number. Large
-    requests use up to `helper_threads` more threads. A part of another pserver has the
+    was aborted, or its last trainers left. A job must have `trainers` trainers, 0 = any number.
+    Large requests use up to `helper_threads` more threads. A part of another pserver has the
     `incarnation` of its tables. `table_bytes` = 0 sets no limit.
     """
 
