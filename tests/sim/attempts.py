@@ -16,7 +16,8 @@ from psrt.pserver.checkpoints import SavedCut, Settings, complete_cuts, find_cut
 from tests.sim.attempt import ANEW, EARLIER, Attempt, Repeated
 from tests.sim.backups import is_backed_up
 from tests.sim.cluster import SimCluster, SimPserver, SimTrainer
-from tests.sim.dealt_steps import Steps, all_steps, left_to
+from tests.sim.cuts import LOST
+from tests.sim.dealt_steps import Steps, all_steps, left_to, share_of
 from tests.sim.dealt_training import DealtCluster
 from tests.sim.history import Verdict, judged
 from tests.sim.promises import Violation, held_by
@@ -54,6 +55,7 @@ class AttemptsCluster(DealtCluster):
         self._over_s = math.inf  # when the last trainer of this attempt was over
         self._reported = 0
         self._left = set(self.steps)  # at the beginning of this attempt
+        self._began_at: tuple[str, ...] = ()  # positions of the cut it began with; () = anew
         self._checked: set[int] = set()
         super().__init__(world, scenario)
 
@@ -153,6 +155,7 @@ class AttemptsCluster(DealtCluster):
         assert newest >= self._reported, f"cut {self._reported} was complete, and is lost"
         for number in sorted(set(numbers) - self._checked):
             cut = find_cut(self.directory("check"), str(number))
+            self.doubts.in_part |= self._given_up(cut)
             check_content(
                 f"cut {number}",
                 content_of(cut, self.is_geo),
@@ -167,6 +170,16 @@ class AttemptsCluster(DealtCluster):
     def _left_at(self, cut: SavedCut) -> set[tuple[int, int]]:
         """The steps behind the positions of a cut."""
         kept = [left_to(at, n, cut.trainers, self.steps) for n, at in enumerate(cut.positions)]
+        return {step for steps in kept for step in steps}
+
+    def _given_up(self, cut: SavedCut) -> set[tuple[int, int]]:
+        """The shares of trainers that were lost: the job goes on without what they had not read."""
+        begun, trainers = self._began_at, cut.trainers
+        lost = [number for number, at in enumerate(cut.positions) if at == LOST]
+        if len(begun) in (0, trainers):
+            kept = [left_to(begun[n] if begun else "", n, trainers, self.steps) for n in lost]
+        else:
+            kept = [share_of(begun, n, trainers, self.steps) for n in lost]
         return {step for steps in kept for step in steps}
 
     def cut_reported(self, number: int) -> None:
@@ -202,7 +215,7 @@ class AttemptsCluster(DealtCluster):
         directory = self.directory(pserver.endpoint)
         numbers = complete_cuts(directory)
         if self.attempt.begins == ANEW or not numbers:
-            self._left = set(self.steps)
+            self._left, self._began_at = set(self.steps), ()
             return None
         if not is_recovered and pserver.starts == 1:
             index = -2 if self.attempt.begins == EARLIER and len(numbers) > 1 else -1
@@ -213,7 +226,7 @@ class AttemptsCluster(DealtCluster):
         found = find_cut(directory, which)
         self.world.note(f"{pserver.endpoint} has the flag of cut {found.number}")
         if not is_recovered and pserver.starts == 1:
-            self._left = self._left_at(found)
+            self._left, self._began_at = self._left_at(found), tuple(found.positions)
         return found
 
     def cuts_of_backups(self, pserver: SimPserver) -> tuple[Settings | None, SavedCut | None]:

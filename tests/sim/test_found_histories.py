@@ -38,6 +38,15 @@ FOUND = [
     ("resizes", "async-pool", 25109),
 ]
 
+SMALL = [
+    ("early", "ssp", 547),
+    ("plain", "sync", 67716),
+    ("backups", "async-wait", 61189),
+    ("backups", "async-merging", 72296),
+    ("durable", "ssp-wait", 62793),
+    ("attempts", "geo-rarely", 62898),
+]
+
 
 @pytest.mark.parametrize(("kind", "mode", "seed"), FOUND)
 def test_a_history_that_once_failed_keeps_every_promise(
@@ -48,7 +57,10 @@ def test_a_history_that_once_failed_keeps_every_promise(
     assert not verdict.violation, verdict
 
 
-def test_a_pserver_killed_at_the_end_lacks_no_push_of_a_trainer_that_has_completed() -> None:
-    verdict = KINDS["early"].run(547, "ssp", True)
+@pytest.mark.parametrize(("kind", "mode", "seed"), SMALL)
+def test_a_small_history_that_once_failed_keeps_every_promise(
+    kind: str, mode: str, seed: int
+) -> None:
+    verdict = KINDS[kind].run(seed, mode, True)
 
     assert not verdict.violation, verdict

@@ -53,6 +53,11 @@ class Faults:
         with self._lock:
             self._lines.append(_Line(fault, method, after, times, gate or threading.Event()))
 
+    def end(self) -> None:
+        """Let all calls arrive from now on."""
+        with self._lock:
+            self._lines.clear()
+
     def strike(self, method: int) -> _Line | None:
         """Return the fault of this call of `method`, if any, and count it."""
         with self._lock:

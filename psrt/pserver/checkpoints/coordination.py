@@ -73,6 +73,11 @@ class Coordination:
         """The number of trainers from the proposed cut on, 0 = it stays."""
         return self._cuts.trainers
 
+    def trainers_from(self, number: int) -> int:
+        """The number of trainers from cut `number` on, 0 = it stays, or it is not proposed."""
+        with self._lock:
+            return self._cuts.trainers if self._cuts.proposed == number else 0
+
     @property
     def has_parts(self) -> bool:
         """True while a cut has some of its parts, so that the others are about to come."""
@@ -128,13 +133,13 @@ class Coordination:
         """Record that a pserver wrote its part, or why it did not.
 
         Number 0 is the cut under way: a pserver that was started again has no part of it. Returns
-        a caller that is answered when the cut is complete, or fails with its error; at once, with
-        number 0, if there is a problem.
+        a caller that is answered when the cut is complete, or fails with its error; at once if
+        there is a problem, by number 0 with that of the cut under way, or of the newest one.
         """
         caller = WaitingCaller(math.inf)
         read = {} if problem else json.loads(record)
         with self._lock:
-            number = number or self._cuts.proposed
+            number = number or self._cuts.proposed or self._cuts.newest
             if problem:
                 instructions = self._cuts.no_part(number, f"{endpoint}: {problem}")
             else:
@@ -142,7 +147,7 @@ class Coordination:
                 instructions = self._cuts.part(number, endpoint, record, participants, base, caller)
         self._execute(instructions)
         if problem:
-            caller.answer(0)
+            caller.answer(number)
         return caller
 
     def finish(self, timeout_s: float) -> bool:

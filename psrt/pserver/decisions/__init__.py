@@ -37,13 +37,14 @@ from psrt.pserver.decisions.calls import (
     Warn,
 )
 from psrt.pserver.decisions.clocks import Meeting
+from psrt.pserver.decisions.cuts import given_up
 from psrt.pserver.decisions.durable import (
     DurablePoint,
     DurableProgress,
     is_between_updates,
     point_of,
 )
-from psrt.pserver.decisions.job_identity import JobIdentity
+from psrt.pserver.decisions.job_identity import BackupAwaitedError, JobIdentity
 from psrt.pserver.decisions.lineages import Lane, PushProgress, RecordedLineage, Steps
 from psrt.pserver.decisions.member import Member, MemberState
 from psrt.pserver.decisions.pserver_state import PserverState
@@ -63,5 +64,5 @@ __all__ = ["Apply", "Close", "Fail", "Forget", "Freeze", "Instruction", "NoPart"
 __all__ += ["DurablePoint", "DurableProgress", "SendReply", "WaitingCall", "Warn"]
 __all__ += ["JobIdentity", "Meeting", "Member", "MemberState", "PserverState", "describe", "dump"]
 __all__ += ["Lane", "PushProgress", "RecordedLineage", "Steps", "is_between_updates", "point_of"]
-__all__ += ["begin_anew", "of_unknown_end"]
+__all__ += ["BackupAwaitedError", "begin_anew", "given_up", "of_unknown_end"]
 __all__ += ["has_ended", "read_spec", "restore", "take_over", "using"]

@@ -137,9 +137,10 @@ class Cuts:
         return [*(Fail(call, error) for call in self._end()), NoPart(self.number, why)]
 
     def refuse(self, number: int, why: str) -> list[Instruction]:
-        """End cut `number`, also before anybody takes part in it."""
-        ended = self.give_up(why)
-        self.number = max(self.number, number)
+        """End cut `number`, also before anybody takes part in it, unless a newer one is open."""
+        if number < self.number:
+            return []
+        ended, self.number = self.give_up(why), number
         return ended
 
     def replaced(self, trainer: int) -> list[Instruction]:

@@ -123,7 +123,7 @@ class PserverProcesses:
         known = self._incarnations
         again = sorted(each for each in found if known.get(each, found[each]) != found[each])
         if again and have_backups:
-            raise backup_awaited(trainer, again)
+            raise BackupAwaitedError(trainer, again)
         if again:
             raise JobError(
                 f"trainer {trainer} found another process at {', '.join(again)} than this job "
@@ -160,16 +160,19 @@ def other_number(trainer: int, its_trainers: int, trainers: int) -> UnavailableE
     )
 
 
-def backup_awaited(trainer: int, endpoints: Sequence[str]) -> UnavailableError:
-    """The error of a trainer that found pservers which were started again, before their backups
+class BackupAwaitedError(UnavailableError):
+    """The error of a trainer that found pservers of `endpoints` started again, before their backups
     have taken over."""
-    return UnavailableError(
-        f"trainer {trainer} found {', '.join(endpoints)} started again, and joins once more: the "
-        "backup is about to serve what that pserver held.",
-        code=ErrorCode.TAKING_OVER,
-        hint="If this lasts, see the log of the backup: it waits for each trainer that has used "
-        "the former process.",
-    )
+
+    def __init__(self, trainer: int, endpoints: Sequence[str]) -> None:
+        super().__init__(
+            f"trainer {trainer} found {', '.join(endpoints)} started again, and joins once more: "
+            "the backup is about to serve what that pserver held.",
+            code=ErrorCode.TAKING_OVER,
+            hint="If this lasts, see the log of the backup: it waits for each trainer that has "
+            "used the former process.",
+        )
+        self.endpoints = endpoints
 
 
 def no_job(trainer: int) -> WireError:

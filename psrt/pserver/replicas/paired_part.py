@@ -97,6 +97,10 @@ class PairedPart:
             return self.epoch - 1
         return self.epoch if self._state.deposed_by else None
 
+    def is_of_another(self, incarnation: int) -> bool:
+        """Return True if this process has tables of the part that are not of this incarnation."""
+        return self._state.is_copy and self._state.incarnation != incarnation
+
     def describe(self) -> dict[str, Any]:
         """Facts for STATUS."""
         tick = self._state.tick if self.service is None else self._confirmed()

@@ -12,11 +12,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from psrt.core.errors import ErrorCode, PsrtError, UnavailableError
+from psrt.core.errors import PsrtError
 from psrt.core.log import add_fields
 from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import SavedCut, Settings, find_cut
-from psrt.pserver.decisions import JobIdentity, Member
+from psrt.pserver.decisions import BackupAwaitedError, JobIdentity, Member
 from psrt.pserver.replicas.once_later import OnceLater
 from psrt.pserver.replicas.paired_part import ALONE_S, PairedPart, finish, is_alone, is_fenced
 from psrt.pserver.replicas.replicator import Replicator
@@ -115,8 +115,8 @@ class PartHost:
             raise is_fenced(self._home or 0, 0)
         try:
             reply = self.own.handle(message, peer)
-        except UnavailableError as error:
-            if error.code is ErrorCode.TAKING_OVER and self._lacks_copies(header.register):
+        except BackupAwaitedError as error:
+            if self._lacks_copies(header.register, error.endpoints):
                 raise restarted("that it found there") from error
             raise
         if self._parts and isinstance(reply, Message):
@@ -149,12 +149,14 @@ class PartHost:
             status = json.loads(reply.header.status_json)
             reply.header.status_json = json.dumps(status | {"parts": self.describe()})
 
-    def _lacks_copies(self, register: pb.Register) -> bool:
-        """True if this process has no copy of a part that it is the backup of."""
+    def _lacks_copies(self, register: pb.Register, again: Sequence[str]) -> bool:
+        """True if a pserver of `again` is backed up here, and no copy is from before its start."""
         endpoints = [each.endpoint for each in register.pservers]
         mine = endpoints[self._home or 0]
-        backed_up = (n for n in range(len(endpoints)) if pair_of(endpoints, n).other == mine)
-        return any(n not in self._parts or not self._parts[n].is_copy for n in backed_up)
+        for part, each in enumerate(register.pservers):
+            if each.endpoint in again and pair_of(endpoints, part).other == mine:
+                return not self._part(part).is_of_another(each.incarnation)
+        return False
 
     # --- for parts -------------------------------------------------------------------------------
 

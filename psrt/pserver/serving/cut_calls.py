@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from psrt.coordinator.part_chain import PartOutcome
 from psrt.core.clock import Clock
-from psrt.core.errors import ConfigError, JobError
+from psrt.core.errors import JobError
 from psrt.core.specs import Geo
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints import (
@@ -26,9 +26,11 @@ from psrt.pserver.checkpoints import (
 from psrt.pserver.decisions import Freeze, PserverState, WaitingCall
 from psrt.pserver.eviction import Upkeep
 from psrt.pserver.serving.cut_requests import (
+    RESTARTED,
     PartReports,
     coordinator,
     cut_reply,
+    not_first,
     outcome_of,
     report_here,
 )
@@ -40,15 +42,11 @@ from psrt.pserver.serving.state_pages import NOBODY, StateCalls, senders_of_stat
 from psrt.pserver.tables import TableRegistry
 from psrt.rpc import pb
 from psrt.rpc.dialing import Carrier
-from psrt.rpc.methods import Method
 from psrt.rpc.serving import Later, deadline_of
 from psrt.rpc.wire import Message
 
 OnEnded: TypeAlias = Callable[[int, PartOutcome], None]
 """Called with the number of a cut that this pserver has a part of, and what became of it."""
-
-REPORT_S = 30.0
-"""Time limit of a report to the first pserver, beyond that of its cut, which it waits for."""
 
 
 class CutCalls:
@@ -84,9 +82,8 @@ class CutCalls:
         self.resuming = Resuming(resumed)
         self._recovered, self._tables = recovered, tables
         self._goes_on = takes_over or recovered is not None
-        self._clock, self._crashes = clock, crashes
+        self._clock, self._crashes, self._joining = clock, crashes, threading.Lock()
         self._reports = PartReports(carrier, incarnation)
-        self._joining = threading.Lock()
         self._endpoints: tuple[str, ...] = ()
         self._coordination: Coordination | None = None
         of_parts = tables, upkeep, crashes, self._written, clock
@@ -104,7 +101,7 @@ class CutCalls:
 
     def run_by(self, runner: EffectRunner, on_ended: OnEnded) -> None:
         """Take local cuts between updates of this runner; pass the ends of cuts to `on_ended`."""
-        self._on_ended = on_ended
+        self._on_ended, self._runner = on_ended, runner
         if self.settings is not None:
             self.durability.write_to(self.settings, runner)
 
@@ -133,7 +130,7 @@ class CutCalls:
                     self._coordination.request()
             self._endpoints = endpoints  # last: the end of the job looks for the coordinator then
             if mine and self._goes_on:
-                self.no_part(0, "the pserver was started again")  # 0: the one under way
+                start_thread(partial(self._restarted, endpoints[mine]), "cuts", self._crashes)
 
     def rejoined(self, header: pb.Header) -> None:
         """Record what a trainer that has sent its pushes again has seen of cuts."""
@@ -165,8 +162,7 @@ class CutCalls:
 
     def trainers_from(self, number: int) -> int:
         """The number of trainers from the proposed cut `number` on; 0 = it stays, or elsewhere."""
-        first = self._coordination
-        return first.trainers if first is not None and first.proposed == number else 0
+        return self._coordination.trainers_from(number) if self._coordination is not None else 0
 
     @property
     def proposed(self) -> int:
@@ -206,11 +202,7 @@ class CutCalls:
     def coordinating(self, header: pb.Header) -> Coordination:
         """The coordinator; raises `ConfigError` on another pserver."""
         if self._coordination is None:
-            raise ConfigError(
-                f"{Method(header.method).name} needs the first pserver of a job that writes cuts; "
-                "this one does not coordinate any.",
-                hint="Start pservers with --checkpoint-dir, and ask the first one of the plan.",
-            )
+            raise not_first(header)
         return self._coordination
 
     def await_ended(self, timeout_s: float) -> bool:
@@ -285,12 +277,17 @@ class CutCalls:
         if self._coordination is not None:
             self._coordination.keep(self.resuming.kept(self.durability.is_durable))
 
+    def _restarted(self, endpoint: str) -> None:
+        """Report that this pserver has no part of the cut under way, and refuse that one."""
+        number = self._reports.restarted(self.first, endpoint)
+        self._runner.decide(lambda state, now: state.cuts.refuse(number, RESTARTED))
+
     def _written(self, number: int, record: str, problem: str) -> PartOutcome:
         """Report this pserver's part to the coordinator; returns what became of the cut."""
         assert self._cutting is not None and self.settings is not None  # noqa: PT018
         mine = self._endpoints[self._cutting.index]
         part = pb.CutPart(number=number, endpoint=mine, record=record, problem=problem)
-        ask = partial(self._reports.send, self.first, part, self.settings.timeout_s + REPORT_S)
+        ask = partial(self._reports.send, self.first, part, self.settings.timeout_s)
         if self._coordination is not None:
             ask = partial(report_here, self._coordination, part)
         outcome, why = outcome_of(part, ask, self.settings.directory)

@@ -9,7 +9,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from psrt.coordinator.part_chain import PartOutcome
 from psrt.core.clock import Clock
-from psrt.core.errors import ErrorCode, JobError, PsrtError
+from psrt.core.errors import ConfigError, ErrorCode, JobError, PsrtError
 from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import (
     Coordination,
@@ -31,6 +31,11 @@ log = logging.getLogger("psrt.pserver")
 
 POLL_S = 0.1
 """Seconds between two checks for an end of a wait."""
+
+REPORT_S = 30.0
+"""Time limit of a report to the first pserver, beyond that of its cut, which it waits for."""
+
+RESTARTED = "the pserver was started again"
 
 _LEAST_S = 0.001
 
@@ -80,7 +85,7 @@ class PartReports:
         self._is_hurried = False
 
     def send(self, first: str, part: pb.CutPart, timeout_s: float) -> int:
-        """Send a part; returns the number of the cut once it is complete.
+        """Send a part; returns the number of the cut once it is complete, within `timeout_s`.
 
         Raises the error of a cut that was given up.
         """
@@ -91,12 +96,22 @@ class PartReports:
                 client.hurry()
         try:
             header = pb.Header(cut_part=part)
-            reply = client.call(Method.PART, header=header, timeout_s=timeout_s)
+            reply = client.call(Method.PART, header=header, timeout_s=timeout_s + REPORT_S)
         finally:
             with self._lock:
                 self._clients.remove(client)
             client.close()
         return int(reply.header.cut.number)
+
+    def restarted(self, first: str, endpoint: str) -> int:
+        """Report that a pserver has no part of the cut under way; returns the number of that cut,
+        or of the newest one, 0 = unknown."""
+        part = pb.CutPart(endpoint=endpoint, problem=RESTARTED)
+        try:
+            return self.send(first, part, 0.0)
+        except PsrtError as error:
+            log.info("the first pserver was not told of the start: %s", error)
+            return 0
 
     def hurry(self) -> None:
         """Retry reports only shortly from now on: the job ends, and its first pserver may have."""
@@ -160,6 +175,15 @@ def await_cut(
                 raise no_cut("it was not complete in time") from None
         else:
             return
+
+
+def not_first(header: pb.Header) -> ConfigError:
+    """The error of a call for the coordinator that came to another pserver."""
+    return ConfigError(
+        f"{Method(header.method).name} needs the first pserver of a job that writes cuts; this one "
+        "does not coordinate any.",
+        hint="Start pservers with --checkpoint-dir, and ask the first one of the plan.",
+    )
 
 
 def no_cut(why: str) -> JobError:

@@ -270,8 +270,6 @@ class EffectRunner:
     def _report_end(self) -> None:
         with self._lock:
             error, has_ended = self._state.aborted or self._state.lost, self._state.has_ended
-            if has_ended:
-                self._state.members.lineages.job_ended()
             had_completed, self._have_completed = self._have_completed, self._state.members.ended()
             if self._have_completed and not (had_completed or error or self._stopped):
                 self._have_completed = self._on_completed()

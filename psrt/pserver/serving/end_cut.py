@@ -72,15 +72,23 @@ class EndCut:
         return True
 
     def afterwards(self, then: Callable[[], None]) -> None:
-        """Call `then` once no cut is to be made: at once, or on another thread."""
-        if not self.is_recording:
+        """Call `then` once no cut is to be made: at once, or on another thread.
+
+        Until then processes that come for a trainer find that it has completed.
+        """
+
+        def end() -> None:
+            self._runner.ask(lambda state, now: state.members.lineages.job_ended())
             then()
+
+        if not self.is_recording:
+            end()
             return
 
         def wait() -> None:
             with self._changed:
                 self._changed.wait_for(lambda: not self.is_recording)
-            then()
+            end()
 
         start_thread(wait, "end of job", self._crashes)
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from psrt.coordinator.part_chain import PartOutcome
 from psrt.core.errors import ConfigError, PsrtError
 from psrt.core.specs import Geo
-from psrt.pserver.checkpoints import complete_cuts
-from psrt.pserver.decisions import JobIdentity, MemberState, PserverState, of_unknown_end
+from psrt.pserver.checkpoints import Coordination, complete_cuts
+from psrt.pserver.decisions import JobIdentity, MemberState, PserverState, given_up, of_unknown_end
 from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.cut_requests import cut_reply, no_cut
 from psrt.pserver.serving.effect_runner import EffectRunner
@@ -68,6 +68,8 @@ class Resizes:
         """Handle CUT; gives up a change of the number of trainers that a trainer cannot follow."""
         header, coordination = message.header, self._cuts.coordination
         number, trainers = header.cut.number, self._cuts.trainers_from(header.cut.number)
+        if coordination is not None:
+            self._check_proposed(number, coordination)
         if coordination is not None and trainers and header.cut.trainers != trainers:
             why = f"trainer {header.trainer} runs a script, whose number of trainers cannot change"
             self._runner.decide(lambda state, now: state.cuts.refuse(number, why))
@@ -76,6 +78,12 @@ class Resizes:
         if header.cut.trainers:
             self._check_missed(number, header.cut.trainers)
         return self._cuts.cut(message, self._runner)
+
+    def _check_proposed(self, number: int, coordination: Coordination) -> None:
+        """Raise `JobError` for a cut that was given up: a trainer may meet its proposal late."""
+        frozen = self._runner.ask(lambda state, now: state.cuts.frozen_number)
+        if number not in (frozen, coordination.proposed):
+            raise given_up(number, "it is not proposed any more")
 
     def _check_missed(self, number: int, trainers: int) -> None:
         """End the job if this pserver was killed during a change whose cut became complete.

@@ -122,6 +122,19 @@ def test_a_part_that_comes_after_its_cut_was_given_up_is_not_wanted(tmp_path: Pa
         late.future.result(WAIT_S)
 
 
+def test_a_pserver_that_was_started_again_is_told_which_cut_it_has_no_part_of(
+    tmp_path: Path,
+) -> None:
+    directory = LocalDirectory(tmp_path)
+    with coordination(directory) as cuts:
+        caller = cuts.request()
+        told = [cuts.part(0, ENDPOINTS[1], "", "the pserver was started again") for _ in range(2)]
+
+    assert [each.future.done() and each.number for each in told] == [1, 1]
+    with pytest.raises(JobError, match="started again"):
+        caller.future.result(WAIT_S)
+
+
 def test_a_complete_cut_deletes_what_is_left_of_older_ones(tmp_path: Path) -> None:
     directory = LocalDirectory(tmp_path)
     written_part(directory, 1, 1)

@@ -190,6 +190,25 @@ def test_a_trainer_that_cannot_follow_ends_the_cut_and_training_goes_on(tmp_path
         clients[0].call(Method.PUSH, header=pushed(clients[0]), timeout_s=WAIT_S)
 
 
+def test_a_trainer_that_meets_the_proposal_of_a_cut_after_its_end_does_not_wait_in_it(
+    tmp_path: Path,
+) -> None:
+    with job_in(tmp_path) as job:
+        clients = [job.join(trainer, 2) for trainer in range(2)]
+        job.ask(0)
+        given_up = pb.CutPart(number=1, endpoint="a:6170", problem="the disk is full")
+        job.service.handle(
+            Message(pb.Header(method=Method.PART, cut_part=given_up)), Peer("inproc", "test")
+        )
+
+        late = TakingPart(clients[0], 1, 0)
+        late.join(WAIT_S)
+
+        assert late.error is not None
+        assert late.error.code is ErrorCode.CUT_GIVEN_UP
+        assert job.service.status()["cuts"]["proposed"] == 0
+
+
 @pytest.mark.parametrize("trainers", [2, 0xFFFFFFFF])
 def test_a_number_that_is_none_is_refused(tmp_path: Path, trainers: int) -> None:
     with job_in(tmp_path) as job:

@@ -100,6 +100,15 @@ def test_nobody_waits_in_a_cut_that_was_refused() -> None:
     assert cuts.next_deadline() is None
 
 
+def test_a_cut_that_is_open_goes_on_when_an_older_one_is_refused() -> None:
+    cuts = Cuts(members_of(2), WAIT_S)
+    cuts.arrive(call_of(0), 3, 0.0)
+
+    assert cuts.refuse(2, "the pserver was started again") == []
+    assert isinstance(cuts.arrive(call_of(1), 3, 0.0)[0], Freeze)
+    cuts.check()
+
+
 def test_a_newer_cut_ends_an_older_one() -> None:
     cuts = Cuts(members_of(2), WAIT_S)
     old = call_of(0)

@@ -110,7 +110,9 @@ def test_it_goes_to_the_backup_of_a_home_that_nobody_starts_again(pair: Pair) ->
     Newcomer(pair).has_joined()
 
 
-def test_it_is_refused_by_name_if_there_is_no_copy(pair: Pair) -> None:
+@pytest.mark.parametrize("has_sent_its_own", [False, True])
+def test_it_is_refused_by_name_if_there_is_no_copy(pair: Pair, has_sent_its_own: bool) -> None:
+    """Nor is there one if the pserver that was started again has sent its own, empty part."""
     pair.servers["b:1"].faults.script(Fault.RESET_BEFORE, Method.REPLICATE, times=1 << 30)
     pair.join(0)
     pair.kill("a:1")
@@ -120,6 +122,12 @@ def test_it_is_refused_by_name_if_there_is_no_copy(pair: Pair) -> None:
 
     newcomer.join(WAIT_S)
     newcomer.close()
+    if has_sent_its_own:
+        pair.servers["b:1"].faults.end()
+        pair.await_copy("b:1", 0)
+        newcomer = Newcomer(pair)
+        newcomer.join(WAIT_S)
+        newcomer.close()
     assert isinstance(newcomer.error, JobError)
     assert newcomer.error.code is ErrorCode.CHILD_FAILED
     assert "started again" in newcomer.error.message
