@@ -4,6 +4,7 @@ In reading order:
 
     cut_participant    a trainer's part in cuts
     watchable          counters, spans and backlog, for those who watch
+    reads_behind       rows that come with the answer of a push
     base               the protocol that every communicator offers its trainer
     members            state of all trainers on a pserver, and patience with them
     requests           routing, requests and replies of one pserver, and calls to all of them

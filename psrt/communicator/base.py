@@ -32,6 +32,7 @@ from psrt.communicator.cut_participant import (
     Position,
     no_position,
 )
+from psrt.communicator.reads_behind import ComingRows, ReadsBehind
 from psrt.communicator.watchable import Backlog, Timeline, Watchable
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
@@ -55,7 +56,7 @@ class Pulled:
     rows: dict[str, F32] = field(default_factory=dict)
 
 
-class Communicator(CutParticipant, Watchable, Protocol):
+class Communicator(CutParticipant, ReadsBehind, Watchable, Protocol):
     """Moves gradients up and parameters down, in one communication mode."""
 
     one_call_step: bool
@@ -113,5 +114,5 @@ class Communicator(CutParticipant, Watchable, Protocol):
         ...
 
 
-__all__ = ["Backlog", "Beginning", "BeginsAt", "Communicator", "CutParticipant"]
+__all__ = ["Backlog", "Beginning", "BeginsAt", "ComingRows", "Communicator", "CutParticipant"]
 __all__ += ["Gradient", "Gradients", "Position", "Pulled", "Timeline", "Versions", "no_position"]

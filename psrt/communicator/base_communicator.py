@@ -20,6 +20,7 @@ from psrt.communicator.base import (
     Backlog,
     Beginning,
     BeginsAt,
+    ComingRows,
     Position,
     Timeline,
     Versions,
@@ -93,6 +94,10 @@ class BaseCommunicator(ABC):
         rows, versions = self._pservers.pull_rows(wanted)
         self._pulled(versions)
         return rows
+
+    def read_behind(self, wanted: Mapping[str, I64]) -> ComingRows | None:
+        """See `Communicator.read_behind`."""
+        return None
 
     def stop(self, timeout_s: float, interrupted: bool = False) -> dict[str, F32]:
         """See `Communicator.stop`."""

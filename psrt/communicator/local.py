@@ -17,6 +17,7 @@ from psrt.communicator.base import (
     Backlog,
     Beginning,
     BeginsAt,
+    ComingRows,
     Gradient,
     Gradients,
     Position,
@@ -74,6 +75,10 @@ class LocalCommunicator:
     def begin(self, wanted: Mapping[str, I64]) -> None:
         """Store the ids: rows of the next step contain the updates of this one."""
         self._wanted = wanted
+
+    def read_behind(self, wanted: Mapping[str, I64]) -> ComingRows | None:
+        """Return None: rows are here, and read at once."""
+        return None
 
     def offer(self, name: str, gradient: Gradient) -> None:
         """Ignore it: tables are updated at the end of a step."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from psrt.communicator.base import Gradients
+from psrt.communicator.base import ComingRows, Gradients
 from psrt.core.errors import ConfigError
 from psrt.core.specs import CommunicationMode, Geo
 from psrt.core.types import F32, I64
@@ -71,6 +71,13 @@ class Backend(Protocol):
 
     def expect(self, wanted: Mapping[str, I64]) -> None:
         """Read rows of the distinct ids (n,) of each table right behind the next push."""
+        ...
+
+    def read_behind(self, wanted: Mapping[str, I64]) -> ComingRows | None:
+        """Ask for rows of the distinct ids (n,) of each table, read behind the next push.
+
+        They may arrive long after `push` has returned. None: nothing was asked for.
+        """
         ...
 
     def push(self, gradients: Gradients, rates: Rates, sums: bool = False) -> Dense:
@@ -172,6 +179,9 @@ class ConnectedTables:
     def expect(self, wanted: Mapping[str, I64]) -> None:
         if wanted:
             self._opened.communicator.begin(wanted)
+
+    def read_behind(self, wanted: Mapping[str, I64]) -> ComingRows | None:
+        return self._opened.communicator.read_behind(wanted)
 
     def push(self, gradients: Gradients, rates: Rates, sums: bool = False) -> Dense:
         communicator, own = self._opened.communicator, self._own

@@ -2,7 +2,8 @@
 
 Parameters come back on other threads than the training thread:
 
-    sender n      pulls all dense parameters with a push, once enough gradients were sent
+    sender n      pulls all dense parameters with a push, once enough gradients were sent, and the
+                  rows that `read_behind` has asked for
     receiver      pulls large ones in calls of its own while pushes wait for each other
     rows <ep>     one per pserver: pulls the rows of the next step from `begin` on
     pserver <ep>  one per pserver, if there are several: carries the receiver's pulls
@@ -13,13 +14,15 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 
 from psrt.communicator.async_.gradient_queue import Merged
 from psrt.communicator.async_.merge_queue import MergeQueue
 from psrt.communicator.async_.queued import QueuedCommunicator
+from psrt.communicator.async_.rows_behind import AskedRows, Rows, RowsBehindPush
 from psrt.communicator.async_.sender import OnAnswer
 from psrt.communicator.base import Versions
-from psrt.communicator.requests import PendingCalls, PserverGroup, Request
+from psrt.communicator.requests import BACKSTOP_S, PendingCalls, PserverGroup, Request
 from psrt.core.specs import Async
 from psrt.core.types import F32, I64
 from psrt.rpc.methods import Method
@@ -108,6 +111,9 @@ class AsyncCommunicator(QueuedCommunicator):
             mode.min_send_grad_num_before_recv if mode.independent_recv_thread else 1
         )
         self._begun: tuple[dict[str, F32], PendingCalls] | None = None
+        merges = min(mode.max_merge_var_num, mode.send_queue_size) > 1
+        self._has_rows_behind = not (merges or mode.thread_pool_size > 1 or self._has_receiver)
+        self._asked = AskedRows(pservers.router, self._take_behind)
 
     def begin(self, wanted: Mapping[str, I64]) -> None:
         self._check()
@@ -116,6 +122,15 @@ class AsyncCommunicator(QueuedCommunicator):
         timeout_s = self._pservers.call_timeout_s
         answer = self._pservers.submit(self._row_threads, Method.PULL, requests, timeout_s)
         self._begun = rows, answer
+
+    def read_behind(self, wanted: Mapping[str, I64]) -> RowsBehindPush | None:
+        """See `Communicator.read_behind`; None unless the push of the step leaves at once.
+
+        Others wait for more gradients, overtake each other, or bring nothing else back.
+        """
+        self._check()
+        is_next = self._has_rows_behind and not any(self._on_its_way())
+        return self._asked.ask(wanted) if is_next else None
 
     def _start_threads(self) -> None:
         if self._has_receiver:
@@ -129,7 +144,28 @@ class AsyncCommunicator(QueuedCommunicator):
         with self._late_s.time(), self._pservers.span("wait for rows"):
             return rows, answer.wait("pulling rows", self._pservers.call_timeout_s)
 
+    def _take_behind(self, coming: Future[Rows]) -> dict[str, F32]:
+        """On the training thread: the rows that a push brings."""
+        timeout_s = 2 * self._pservers.call_timeout_s + BACKSTOP_S  # a push fails before that
+        with self._late_s.time(), self._pservers.span("wait for rows"):
+            rows, versions = self._background.wait(coming, "the push before a step", timeout_s)
+        self._pulled(versions)
+        return rows
+
     def _before_push(self, requests: list[Request], push: Merged) -> OnAnswer:
+        """Rows that were asked for, and dense parameters that are due, come with the answer."""
+        rows = self._asked.add_to(requests) if push.steps else None
+        dense = self._dense_with(requests, push)
+        if rows is None:
+            return dense
+
+        def receive(versions: Versions) -> None:
+            rows(versions)
+            dense(versions)
+
+        return receive
+
+    def _dense_with(self, requests: list[Request], push: Merged) -> OnAnswer:
         """Dense parameters that are due come with the answer of a push.
 
         Large ones would hold up pushes that wait for each other: then the receiver pulls them.

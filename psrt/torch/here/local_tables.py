@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from psrt.communicator.base import Gradients, Position, no_position
+from psrt.communicator.base import ComingRows, Gradients, Position, no_position
 from psrt.core.specs import CommunicationMode, Sync
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
@@ -78,6 +78,9 @@ class LocalTables:
 
     def expect(self, wanted: Mapping[str, I64]) -> None:
         self._expected = wanted
+
+    def read_behind(self, wanted: Mapping[str, I64]) -> ComingRows | None:
+        return None
 
     def push(self, gradients: Gradients, rates: Rates, sums: bool = False) -> Dense:
         for name, gradient in gradients.items():

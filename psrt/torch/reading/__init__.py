@@ -2,6 +2,8 @@
 
 collating   ragged ids of a DataLoader as one batch
 batch_ids   the ids that a model will look up in a batch
+read_batch  a batch that was read ahead
+pulled_rows  batches whose rows come some steps before their turn
 prefetch    batches and rows, read ahead in threads
 """
 

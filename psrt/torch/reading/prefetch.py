@@ -2,7 +2,8 @@
 
     batches ─▶ thread "prefetch": reads, finds distinct ids ─▶ up to `depth` batches
         exact           the push of a step asks for the rows of the batch that comes next
-        max_staleness   thread "rows ahead": pulls the rows of a batch some steps before its turn
+        max_staleness   the push of a step, or thread "rows ahead", asks for the rows of a batch
+                        some steps before its turn
 
 The consumer gets the loader's own batches in their order, an error of the loader in its place, and
 its end. Lookups find rows by their ids (`rows_ahead`).
@@ -11,11 +12,10 @@ its end. Lookups find rows by their ids (`rows_ahead`).
 from __future__ import annotations
 
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 
@@ -24,6 +24,8 @@ from psrt.core.specs import HalfAsync, Sync
 from psrt.core.types import F32, I64
 from psrt.data.reading import Ahead
 from psrt.torch.reading.batch_ids import BatchIds
+from psrt.torch.reading.pulled_rows import PulledRows
+from psrt.torch.reading.read_batch import LEAVE_TIMEOUT_S, ReadBatch
 from psrt.torch.rows_ahead import BatchLookups, Rows, Wanted, joined
 from psrt.torch.session import TableSession
 from psrt.torch.table_optimizer import tables_of
@@ -32,24 +34,15 @@ log = logging.getLogger("psrt.torch")
 
 Batch = TypeVar("Batch")
 
-_LEAVE_TIMEOUT_S = 10.0
-
-
-class ReadBatch(NamedTuple):
-    """A batch, its lookups, and where its loader goes on behind it."""
-
-    batch: Any
-    lookups: BatchLookups
-    state: dict[str, Any]
-
 
 class Prefetch(Generic[Batch]):
     """Iterates `loader`, up to `depth` batches ahead of the training of `model`.
 
     `exact` (default in Sync, HalfAsync and `local()`): lookups get the rows that they would get
     without it. They come with the push of the step before, so a step is one round trip instead of
-    two. `max_staleness=k` (default 1 in the other modes): rows are pulled in a thread, and lack at
-    most the last k steps of this trainer.
+    two. `max_staleness=k` (default 1 in the other modes): rows come while the model computes, in
+    Async with the push of a step, else by a thread, and lack at most the last k steps of this
+    trainer.
 
     `ids` maps a batch to the ids of its lookups: by table of an `Embedding` or `EmbeddingBag` a
     tensor, (ids, offsets) or a list of these, or by feature of a collection. Without it the batch
@@ -129,14 +122,14 @@ class Prefetch(Generic[Batch]):
     @contextmanager
     def _ahead(
         self, source: Generator[ReadBatch, None, None]
-    ) -> Generator[_ExactRows | _PulledRows, None, None]:
+    ) -> Generator[_ExactRows | PulledRows, None, None]:
         name = type(self._loader).__name__
-        read = Ahead(source, self._depth, "prefetch", code=name, leave_timeout_s=_LEAVE_TIMEOUT_S)
+        read = Ahead(source, self._depth, "prefetch", code=name, leave_timeout_s=LEAVE_TIMEOUT_S)
         if self._staleness is None:
             with read:
                 yield _ExactRows(read)
             return
-        rows = _PulledRows(read, self._session, self._staleness)
+        rows = PulledRows(read, self._session, self._staleness)
         with rows, read:  # the reader ends first: the puller may wait for it
             yield rows
 
@@ -179,64 +172,6 @@ class _ExactRows:
     def arrived(self, rows: Rows) -> None:
         self._rows = rows
         self.has_read |= bool(rows)
-
-
-class _Pulled(NamedTuple):
-    read: ReadBatch
-    rows: Rows
-
-
-class _PulledRows:
-    """Batches whose rows a thread has pulled, each once the batch `staleness` before it is done.
-
-    The semaphore has a permit for each pull; the consumer gives one with each batch it asks for.
-    """
-
-    def __init__(self, read: Ahead[ReadBatch], session: TableSession, staleness: int) -> None:
-        self._read, self._session = read, session
-        self._permits = threading.Semaphore(staleness)
-        self._ended = self.has_read = False
-        self._current: _Pulled | None = None
-        code, leave_s = "the pull of rows ahead", _LEAVE_TIMEOUT_S
-        self._pulled = Ahead(
-            self._pull(), staleness, "rows ahead", code=code, leave_timeout_s=leave_s
-        )
-
-    def __enter__(self) -> _PulledRows:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended = True
-        self._permits.release()
-        self._pulled.close()
-
-    def __iter__(self) -> Iterator[ReadBatch]:
-        return self
-
-    def __next__(self) -> ReadBatch:
-        self._permits.release()
-        self._current = next(self._pulled)
-        self.has_read |= bool(self._current.rows)
-        return self._current.read
-
-    def find(self, table: str, ids: I64) -> F32 | None:
-        if self._current is None or table not in self._current.rows:
-            return None
-        return self._current.read.lookups.found(table, ids, self._current.rows)
-
-    def before_push(self) -> Wanted:
-        return {}
-
-    def arrived(self, rows: Rows) -> None:
-        """Nothing was asked for."""
-
-    def _pull(self) -> Generator[_Pulled, None, None]:
-        for read in self._read:
-            self._permits.acquire()
-            if self._ended:
-                return
-            wanted = read.lookups.wanted
-            yield _Pulled(read, self._session.pull_now(wanted) if wanted else {})
 
 
 def _staleness(session: TableSession, exact: bool | None, staleness: int | None) -> int | None:
