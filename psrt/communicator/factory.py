@@ -30,14 +30,16 @@ def make(
     wire: WirePrecision | None = None,
     retained_bytes: int = 0,
     kept_calls: KeptCalls | None = None,
+    gives_gradients: bool = False,
 ) -> Communicator:
     """A communicator for one trainer; `clients` are one per endpoint, in the order of the plan.
 
     `on_wait` receives the name of a pserver that `start` still waits for. The caller closes the
     clients. `own` are the parameters that the trainer updates itself, for `Geo` only. `wire` is the
     precision of tensors in calls, float32 by default. Pushes are kept in up to `retained_bytes`
-    until they are durable, 0 = not at all; `kept_calls` are sent again with them. Raises
-    `ConfigError` for `Geo` without `own`, or with backups.
+    until they are durable, 0 = not at all; `kept_calls` are sent again with them. A caller that
+    `gives_gradients` never writes to one after `finish`, so none is copied. Raises `ConfigError`
+    for `Geo` without `own`, or with backups.
     """
     if wire is not None and isinstance(mode, Geo):
         wire = wire.only_dense([spec.name for spec in plan.sparse])
@@ -54,9 +56,9 @@ def make(
         case HalfAsync():
             return HalfAsyncCommunicator(pservers, on_wait)
         case Async():
-            return AsyncCommunicator(mode, pservers, on_wait)
+            return AsyncCommunicator(mode, pservers, on_wait, gives_gradients)
         case Ssp():
-            return SspCommunicator(mode, pservers, on_wait)
+            return SspCommunicator(mode, pservers, on_wait, gives_gradients)
         case Geo():
             if own is None:
                 pservers.close()

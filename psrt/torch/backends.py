@@ -147,7 +147,9 @@ class ConnectedTables:
             durability=self._durability,
         )
         timeout_s, own = self._timeout_s, self._own
-        cluster = ConnectedCluster(part, call_timeout_s=timeout_s, say=print, own=own)
+        cluster = ConnectedCluster(
+            part, call_timeout_s=timeout_s, say=print, own=own, gives_gradients=True
+        )
         self._cluster, communicator = cluster, cluster.communicator
         communicator.begins_at(self._position.begin)
         dense = communicator.start(timeout_s)

@@ -43,9 +43,14 @@ def on_device(given: torch.Tensor, device: torch.device) -> torch.Tensor:
 
 
 def start_to_host(given: torch.Tensor) -> HostCopy:
-    """Start the copy of `given` to float32 in this host's memory."""
+    """Start the copy of `given`, a gradient, to float32 in this host's memory.
+
+    One that is here already is not copied unless it is a view: a later backward may write to that
+    memory, as DDP does with `gradient_as_bucket_view`.
+    """
     if not given.is_cuda:
-        return HostCopy(given.detach().to("cpu", torch.float32).contiguous())
+        copies = given._is_view()
+        return HostCopy(given.detach().to("cpu", torch.float32, copy=copies).contiguous())
     stream, arrived = _stream(given.device), torch.cuda.Event()
     stream.wait_stream(torch.cuda.current_stream(given.device))
     host = _pinned(given.shape, torch.float32)

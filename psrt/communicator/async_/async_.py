@@ -94,7 +94,13 @@ class DueDense:
 class AsyncCommunicator(QueuedCommunicator):
     """Waits for rows only; dense parameters are the newest that have arrived."""
 
-    def __init__(self, mode: Async, pservers: PserverGroup, on_wait: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        mode: Async,
+        pservers: PserverGroup,
+        on_wait: Callable[[str], None],
+        given: bool = False,
+    ) -> None:
         plan = pservers.plan
         queue = MergeQueue(
             mode.send_queue_size,
@@ -102,6 +108,7 @@ class AsyncCommunicator(QueuedCommunicator):
             mode.send_wait_times * WAIT_S,
             average=mode.merge == "average",
             pservers=len(plan.endpoints),
+            given=given,
         )
         super().__init__(pservers, on_wait, queue, mode.thread_pool_size)
         size_bytes = sum(4 * math.prod(shape) for shape in plan.dense_shapes.values())

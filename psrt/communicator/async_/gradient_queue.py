@@ -2,7 +2,8 @@
 
 A gradient is added to its group at once rather than when the group is taken: it has to be copied
 away from the executor anyway, and adding costs no more than copying. Sums are formed in the order
-of the steps. `merge_queue` holds the lock.
+of the steps. Gradients that nobody writes to afterwards are not copied: 0.6 ms a step of W10.
+`merge_queue` holds the lock.
 """
 
 from __future__ import annotations
@@ -24,15 +25,20 @@ NOTHING_SETTLED = Settled(0, "")
 
 class Group:
     """Gradients of one parameter, of the steps `first` to `last`; dense ones are summed up in
-    `spare`."""
+    `spare`. They may be `given`: nobody writes to them, here neither."""
 
-    def __init__(self, first: Gradient, step: int, spare: F32 | None = None) -> None:
+    def __init__(
+        self, first: Gradient, step: int, spare: F32 | None = None, given: bool = False
+    ) -> None:
         self.count = 1
         self.first = self.last = step
         self.dense: F32 | None = None
         self._rows: list[SelectedRows] = []
+        self._given = given
         if isinstance(first, SelectedRows):
-            self._rows.append(_copy(first))
+            self._rows.append(self._kept(first))
+        elif given:
+            self.dense = first
         else:
             self.dense = np.empty_like(first) if spare is None else spare
             np.copyto(self.dense, first)
@@ -41,7 +47,9 @@ class Group:
         self.count += 1
         self.last = step
         if isinstance(gradient, SelectedRows):
-            self._rows.append(_copy(gradient))
+            self._rows.append(self._kept(gradient))
+        elif self.dense is not None and self._given and self.count == 2:
+            self.dense = self.dense + gradient
         elif self.dense is not None:
             np.add(self.dense, gradient, out=self.dense)
 
@@ -51,6 +59,9 @@ class Group:
         if self.dense is not None:
             return self.dense.nbytes
         return sum(part.ids.nbytes + part.values.nbytes for part in self._rows)
+
+    def _kept(self, rows: SelectedRows) -> SelectedRows:
+        return rows if self._given else _copy(rows)
 
     def merged(self, average: bool) -> Gradient:
         """The sum or the mean of all, with distinct ids if sparse; ends the group."""
@@ -78,12 +89,12 @@ def _counts(parts: list[SelectedRows]) -> F32 | None:
 class GradientQueue:
     """Groups of at most `max_merge` gradients, oldest first; steps up to `apart_to` stay apart.
 
-    Arrays of sent groups are used again: fresh pages of megabytes each step take more time than
-    copying (1.0 against 0.3 ms for 2 MB).
+    Unless gradients are `given`, arrays of sent groups are used again: fresh pages of megabytes
+    each step take more time than copying (1.0 against 0.3 ms for 2 MB).
     """
 
-    def __init__(self, max_merge: int, apart_to: int = 0) -> None:
-        self._max_merge, self._apart_to = max_merge, apart_to
+    def __init__(self, max_merge: int, apart_to: int = 0, given: bool = False) -> None:
+        self._max_merge, self._apart_to, self._given = max_merge, apart_to, given
         self._groups: deque[Group] = deque()
         self._spare: list[F32] = []
         self.waiting = 0
@@ -94,7 +105,7 @@ class GradientQueue:
             newest.add(gradient, step)
         else:
             spare = self._spare.pop() if self._spare else None
-            self._groups.append(Group(gradient, step, spare))
+            self._groups.append(Group(gradient, step, spare, self._given))
         self.waiting += 1
 
     @property
@@ -117,7 +128,7 @@ class GradientQueue:
 
     def reuse(self, group: Group) -> None:
         """Keep the array of a sent group for a later one."""
-        if group.dense is not None:
+        if group.dense is not None and not self._given:
             self._spare.append(group.dense)
 
 

@@ -41,7 +41,7 @@ class MergeQueue:
     - A step leaves `_steps`, and is counted, when none of its gradients waits any longer.
 
     The gradient offered last waits for the end of its step, unless another one follows. So every
-    step is counted by a push that carries gradients.
+    step is counted by a push that carries gradients. Gradients are copied unless they are `given`.
     """
 
     def __init__(
@@ -51,9 +51,10 @@ class MergeQueue:
         linger_s: float,
         average: bool = False,
         pservers: int = 1,
+        given: bool = False,
     ) -> None:
         self._capacity, self._max_merge, self._linger_s = capacity, max_merge, linger_s
-        self._average = average
+        self._average, self._given = average, given
         self._enough = min(max_merge, capacity)
         self._early_bytes = EARLY_BYTES * pservers
         self._changed = threading.Condition()
@@ -244,7 +245,7 @@ class MergeQueue:
 
     def _queue(self, name: str) -> GradientQueue:
         if name not in self._queues:
-            self._queues[name] = GradientQueue(self._max_merge, self._apart_to)
+            self._queues[name] = GradientQueue(self._max_merge, self._apart_to, self._given)
         return self._queues[name]
 
     def _full(self, queues: dict[str, GradientQueue]) -> list[str]:

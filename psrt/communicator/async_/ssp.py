@@ -39,9 +39,11 @@ Rows = tuple[dict[str, F32], Versions]
 class SspCommunicator(QueuedCommunicator):
     """Pushes each step by itself, at once, and gates the pulls of the next one."""
 
-    def __init__(self, mode: Ssp, pservers: PserverGroup, on_wait: Callable[[str], None]) -> None:
+    def __init__(
+        self, mode: Ssp, pservers: PserverGroup, on_wait: Callable[[str], None], given: bool = False
+    ) -> None:
         endpoints = pservers.plan.endpoints
-        queue = MergeQueue(capacity=1, max_merge=1, linger_s=0.0, pservers=len(endpoints))
+        queue = MergeQueue(1, max_merge=1, linger_s=0.0, pservers=len(endpoints), given=given)
         super().__init__(pservers, on_wait, queue)
         self._mode = mode
         self._gate = EndpointThreads(endpoints[:1], "gate", pservers.crashes)

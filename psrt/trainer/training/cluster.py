@@ -42,7 +42,8 @@ PAGE_ROWS = 1 << 17
 class ConnectedCluster:
     """Clients and communicator; `start` of the latter sends the first call.
 
-    `own` are the parameters that this trainer trains itself, in Geo. `close` reports nothing.
+    `own` are the parameters that this trainer trains itself, in Geo. `gives_gradients` is that of
+    `psrt.communicator.factory.make`. `close` reports nothing.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class ConnectedCluster:
         say: Callable[[str], None],
         own: LocalParameters | None = None,
         busy_poll_us: int = BUSY_POLL_US,
+        gives_gradients: bool = False,
     ) -> None:
         self._timeout_s = call_timeout_s
         self.plan = part.plan
@@ -71,6 +73,7 @@ class ConnectedCluster:
             wire=part.wire,
             retained_bytes=part.retained_bytes,
             kept_calls=self._kept,
+            gives_gradients=gives_gradients,
         )
 
     def members(self) -> Members:
