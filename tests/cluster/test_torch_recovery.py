@@ -64,13 +64,13 @@ def run_whole(place: Path) -> dict[str, np.ndarray]:
 
 
 def run_killed(
-    place: Path, mode: Any, durability: str, killed: str, *flags: str
+    place: Path, mode: Any, durability: str, killed: str, *flags: str, body: Any = train
 ) -> tuple[Found, list[str]]:
     """Parameters that trainers have found, and the logs of the pservers that went on."""
     flags = "--checkpoint-dir", str(place / "cuts"), *flags
     with contextlib.ExitStack() as stack:
         servers = Pservers(stack, place, killed, *flags)
-        with training(servers.first, mode, durability=durability) as running:
+        with training(servers.first, mode, body, durability=durability) as running:
             again = [servers.start_again(number, "--recover") for number in (0, 1)]
             found = running.result(LONGEST_S)
         assert [each.exit_code() for each in again] == [0, 0]
@@ -99,8 +99,9 @@ def test_in_sync_pservers_that_are_killed_before_the_first_cut_change_no_bit(
     ids=str,
 )
 def test_each_example_counts_once_though_pservers_are_killed(tmp_path: Path, mode: Any) -> None:
-    flags = "--delta-every-s", "0.1"
-    found, _ = run_killed(tmp_path, mode, "delta", "push.after_apply=kill@6", *flags)
+    killed, flags = "push.after_apply=kill@6", ("--delta-every-s", "0.1")
+    body = partial(train, ahead=mode == "async")  # pushes bring rows
+    found, _ = run_killed(tmp_path, mode, "delta", killed, *flags, body=body)
 
     for each in found:
         check_counts(each)

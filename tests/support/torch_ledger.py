@@ -34,12 +34,17 @@ OnStep = Callable[[pt.Checkpointer, int], None]
 
 
 def train(
-    session: pt.TableSession, rank: int, cuts: str = "", on_step: OnStep = lambda saved, step: None
+    session: pt.TableSession,
+    rank: int,
+    cuts: str = "",
+    on_step: OnStep = lambda saved, step: None,
+    ahead: bool = False,
 ) -> dict[str, np.ndarray]:
     """The parameters after an epoch. Of each row the first column counts its trained examples;
     `count` counts steps above its first value; all others have noise, by which orders show.
 
-    `on_step` is called with the number of each step of this process.
+    `on_step` is called with the number of each step of this process. With `ahead` rows are read
+    before their step.
     """
     one, made = pt.optim.SGD(1.0), torch.Generator().manual_seed(rank)
     count, noise = torch.nn.Linear(1, 1, bias=False), torch.nn.Linear(WIDTH, 2)
@@ -51,7 +56,9 @@ def train(
     model = torch.nn.ModuleList([rows, counted, noisy])
     tables = pt.TableOptimizer(model, reduce="sum")
     batches = pt.DealtBatches(EXAMPLES, BATCH, seed=1)
-    loader = pt.Resumable(torch.utils.data.DataLoader(EVERY_ID, batch_sampler=batches))
+    given = torch.utils.data.DataLoader(EVERY_ID, batch_sampler=batches)
+    prefetched = pt.Prefetch(given, rows, ids=lambda ids: {"rows": ids}) if ahead else given
+    loader = pt.Resumable(prefetched)
     saved = pt.Checkpointer(session, model=model, tables=tables, loader=loader)
     if cuts:
         saved.load(cuts)
