@@ -40,6 +40,14 @@ class CompiledProgram:
         return self._threading is not None and self._threading.dry_run
 
     @property
+    def _is_data_parallel(self) -> bool:
+        return self.replicas > 0
+
+    @property
+    def _places(self) -> list[CPUPlace]:
+        return [CPUPlace() for _ in range(self.replicas)]
+
+    @property
     def _program(self) -> FluidProgram:
         return self.program
 
@@ -49,7 +57,7 @@ class CompiledProgram:
         build_strategy: BuildStrategy | None = None,
         exec_strategy: ExecutionStrategy | None = None,
         share_vars_from: CompiledProgram | None = None,
-        places: Sequence[CPUPlace] | int | None = None,
+        places: Sequence[CPUPlace] | CPUPlace | int | None = None,
     ) -> CompiledProgram:
         """Run by replicas that share each batch: one for each of `places`, or CPU_NUM.
 
@@ -62,6 +70,7 @@ class CompiledProgram:
             raise ProgramError(f"The program has no var {loss_name} to be its loss.", hint=hint)
         self._build = build_strategy or self._build
         self._threading, self._shared = exec_strategy, share_vars_from
+        places = [places] if isinstance(places, CPUPlace) else places
         count = places if isinstance(places, int) else len(places or ())
         self.replicas = share_vars_from.replicas if share_vars_from else count or cpu_num()
         return self

@@ -15,7 +15,7 @@ from typing import TypeAlias, TypedDict, Unpack
 from psrt.core.errors import ProgramError
 from psrt.core.specs import ComputedRate, LearningRate
 from psrt.fluid.framework import FluidProgram
-from psrt.fluid.names import Variable, differentiated, missing, scalar
+from psrt.fluid.names import Variable, differentiated, missing, names_among, scalar
 from psrt.graph import optimizer as _psrt
 from psrt.graph.backward import append_backward
 from psrt.graph.clip import Clip
@@ -47,7 +47,8 @@ class Optimizer:
         Returns the update ops, and (parameter, gradient) pairs. `parameter_list`, if given, names
         all parameters to train, `no_grad_set` those to leave out; `startup_program` has no effect.
         Raises `ProgramError` for a loss that is no scalar or depends on no trainable parameter, for
-        a parameter that another loss trains, and for a name that is no parameter.
+        a parameter that another loss trains, and for a name that is no parameter; `TypeError` for
+        what is no name or variable.
         """
         program = loss.program
         assert isinstance(program, FluidProgram)
@@ -100,8 +101,8 @@ class Optimizer:
 def freeze(program: FluidProgram, trained: Names | None, frozen: Names | None) -> None:
     """Mark parameters as not trainable unless among `trained`, or if among `frozen`."""
     records = program.graph.parameters
-    kept = set(records) if trained is None else _names(trained)
-    out = _names(frozen or ())
+    kept = set(records) if trained is None else names_among(trained)
+    out = names_among(frozen or ())
     strangers = (kept | out) - records.keys()
     if strangers:
         raise ProgramError(
@@ -110,10 +111,6 @@ def freeze(program: FluidProgram, trained: Names | None, frozen: Names | None) -
         )
     for name in (records.keys() - kept) | out:
         records[name] = dataclasses.replace(records[name], trainable=False)
-
-
-def _names(vars: Names) -> set[str]:
-    return {var if isinstance(var, str) else var.name for var in vars}
 
 
 class Common(TypedDict, total=False):

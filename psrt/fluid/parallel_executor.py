@@ -85,8 +85,9 @@ class FluidParallelExecutor:
         self._has_memory = True
         if return_numpy:
             return returned(compiled.run_over(self._scope).run(batch, names))
-        tensors = FetchedTensors(compiled.program.graph, names)
-        return tensors.of(returned(compiled.run_over(self._scope).run(batch, tensors.names)))
+        tensors = FetchedTensors(program, fetch_list)
+        values = compiled.run_over(self._scope).run(batch, tensors.names)
+        return tensors.of(returned(values), self._scope)
 
     def drop_local_exe_scopes(self) -> None:
         """Release the memory of temporary vars; the next run makes it anew."""

@@ -280,6 +280,10 @@ class _Again:
     __call__ = __iter__
 
 
+def keep_data_loader_order(order: bool) -> None:
+    """Without effect: batches come in order."""
+
+
 def next_feed(program: FluidProgram, replicas: int = 1) -> Batch:
     """Return what the loaders of a program feed its next run, empty without loaders.
 
@@ -292,3 +296,4 @@ def next_feed(program: FluidProgram, replicas: int = 1) -> Batch:
 
 
 __all__ = ["DataLoader", "DataLoaderBase", "GeneratorLoader", "PyReader"]
+__all__ += ["keep_data_loader_order"]

@@ -14,6 +14,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from psrt.core.errors import ConfigError
+from psrt.fluid.names import missing
 
 _ROOMS = {
     "paddle.compat": "psrt.fluid.paddle.compat",
@@ -70,7 +71,14 @@ class _Rooms(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
-        sys.modules[name] = importlib.import_module(_room_of(name))
+        ours = _room_of(name)
+        try:
+            sys.modules[name] = importlib.import_module(ours)
+        except ModuleNotFoundError as error:
+            if error.name != ours:
+                raise
+            room, _, last = name.rpartition(".")
+            raise ModuleNotFoundError(str(missing(room, last, ())), name=name) from None
 
 
 def _room_of(name: str) -> str:
