@@ -106,12 +106,10 @@ class FluidExecutor:
                 return program.predictor.run(tensors)
             if program.is_dry:
                 return []
-        replicas = program.replicas if isinstance(program, CompiledProgram) else 1
+        batches = program.batches if isinstance(program, CompiledProgram) else 1
         on_pservers = isinstance(part.job, TrainerProgram)
         feed = keep_fed(feed, part.graph, scope, on_pservers)
-        batch = (
-            next_feed(part, replicas) if feed is None else feed_of(feed, part.graph, replicas or 1)
-        )
+        batch = next_feed(part, batches) if feed is None else feed_of(feed, part.graph, batches)
         rates = FetchedRates(fetch_list)
         fetched = FetchedTensors(part, rates.vars, not return_numpy, return_merged)
         run = self._run_of(program, scope)

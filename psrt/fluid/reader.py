@@ -138,6 +138,9 @@ class GeneratorLoader(DataLoaderBase):
         if running is not None:
             running.close()
 
+    def _reset(self) -> None:
+        """Without effect: an iteration that is left ends by itself."""
+
     def next_feed(self, replicas: int = 1) -> Batch:
         """Return the feed of the next run: a batch for each replica, joined.
 
@@ -215,9 +218,6 @@ class PyReader(GeneratorLoader):
     @property
     def _loader(self) -> PyReader:
         return self
-
-    def _reset(self) -> None:
-        """Without effect: an iteration that is left ends by itself."""
 
 
 class _Iteration:
