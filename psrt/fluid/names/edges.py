@@ -51,7 +51,9 @@ EDGES = {
     "tools around training": """
         debugger graphviz evaluator trainer_factory trainer_desc device_worker DataFeedDesc
         data_feed_desc recordio_writer install_check ExponentialMovingAverage ModelAverage
-        LookaheadOptimizer load_program TrainStatus fused_elemwise_activation
+        net_drawer slim decoder trainer inferencer wrapped_decorator
+        distribute_lookup_table layer_function_generator LookaheadOptimizer load_program
+        TrainStatus fused_elemwise_activation
     """,
 }
 
