@@ -28,11 +28,16 @@ BuildStrategy = FluidBuildStrategy  # its name in PaddlePaddle
 
 
 class CompiledProgram:
-    """A program with strategies; pass it to `Executor.run` in place of `program`."""
+    """A program with strategies; pass it to `Executor.run` in place of `program`.
+
+    Raises `TypeError` for what is no program.
+    """
 
     def __init__(
         self, program: FluidProgram, build_strategy: strategies.BuildStrategy | None = None
     ) -> None:
+        if not isinstance(program, FluidProgram):
+            raise TypeError(f"CompiledProgram was given {program!r}, which is no Program.")
         self.program = program
         self._build = build_strategy
         self._threading: ExecutionStrategy | None = None

@@ -81,3 +81,8 @@ def test_a_pass_that_psrt_does_not_have_is_refused_with_the_nearest() -> None:
         passes.append_pass("graph_vis_pass")
     with pytest.raises(ConfigError, match="by the fields of the strategy"):
         passes.append_pass("zzz")
+
+
+def test_what_is_no_program_is_not_compiled() -> None:
+    with pytest.raises(TypeError, match="given 'program', which is no Program"):
+        fluid.CompiledProgram("program")  # type: ignore[arg-type]
