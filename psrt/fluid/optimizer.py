@@ -14,6 +14,7 @@ from typing import TypeAlias, TypedDict, Unpack
 
 from psrt.core.errors import ProgramError
 from psrt.core.specs import ComputedRate, LearningRate
+from psrt.fluid.clip import ChosenClip, set_gradient_clip
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import Variable, differentiated, missing, names_among, scalar
 from psrt.graph import optimizer as _psrt
@@ -31,9 +32,14 @@ ParamsGrads: TypeAlias = list[tuple[Variable, Variable]]
 class Optimizer:
     """An optimizer with its learning rate, as `declaration` holds them for psrt."""
 
-    def __init__(self, declaration: Declaration, parameter_list: Names | None = None) -> None:
+    def __init__(
+        self,
+        declaration: Declaration,
+        parameter_list: Names | None = None,
+        clip: ChosenClip | None = None,
+    ) -> None:
         self.declaration = declaration
-        self._parameters = parameter_list
+        self._parameters, self._clip = parameter_list, clip
 
     def minimize(
         self,
@@ -53,6 +59,8 @@ class Optimizer:
         program = loss.program
         assert isinstance(program, FluidProgram)
         freeze(program, parameter_list or self._parameters, no_grad_set)
+        if self._clip is not None:
+            set_gradient_clip(self._clip, program=program)
         with program.written_into():
             made = self.declaration.minimize(scalar(loss), differentiated(program))
         updates = [op for op in program.graph.ops if op.role == "optimize"]
@@ -87,6 +95,8 @@ class Optimizer:
             raise ProgramError("apply_gradients was given no parameter.")
         program = params_grads[0][0].program
         assert isinstance(program, FluidProgram)
+        if self._clip is not None:
+            set_gradient_clip(self._clip, program=program)
         with program.written_into():
             self.declaration.apply([parameter.name for parameter, _ in params_grads])
         return [op for op in program.graph.ops if op.role == "optimize"]
@@ -118,7 +128,7 @@ class Common(TypedDict, total=False):
 
     parameter_list: Names | None
     regularization: Regularizer | None
-    grad_clip: Clip | None
+    grad_clip: Clip | ChosenClip | None
     name: str | None
 
 
@@ -248,10 +258,14 @@ def rate_of(given: Rate) -> float | LearningRate:
 
 
 def _of(declaration: Declaration, common: Common) -> Optimizer:
+    clip = common.get("grad_clip")
+    chosen = clip if isinstance(clip, ChosenClip) else None
     declared = dataclasses.replace(
-        declaration, regularization=common.get("regularization"), grad_clip=common.get("grad_clip")
+        declaration,
+        regularization=common.get("regularization"),
+        grad_clip=None if isinstance(clip, ChosenClip) else clip,
     )
-    return Optimizer(declared, common.get("parameter_list"))
+    return Optimizer(declared, common.get("parameter_list"), chosen)
 
 
 SGDOptimizer = SGD
