@@ -93,6 +93,20 @@ class FluidInMemoryDataset(_Settings, datasets.InMemoryDataset):
         """True if a content stands in front of each line."""
         return CONTENT in self.texts
 
+    def set_merge_by_lineid(
+        self,
+        merge_size: int | Sequence[Any] = 2,
+        erase_duplicate_feas: bool = True,
+        min_merge_size: int = 2,
+        keep_unmerged_ins: bool = True,
+    ) -> None:
+        """Merge `merge_size` records with one ins_id, see `psrt.InMemoryDataset`.
+
+        Until 1.6 the vars to merge stood there: then any number is merged, of every slot, and the
+        other arguments have no effect.
+        """
+        super().set_merge_by_lineid(merge_size if isinstance(merge_size, int) else 0)
+
     def set_fea_eval(self, record_candidate_size: int, fea_eval: bool = True) -> None:
         """Without effect: `slots_shuffle` needs no records set apart."""
 

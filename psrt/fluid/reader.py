@@ -44,7 +44,7 @@ class DataLoaderBase:
 class GeneratorLoader(DataLoaderBase):
     """The loader that `DataLoader.from_generator` makes.
 
-    It yields a list with a feed for each place, or, with `return_list`, the tensors of one place in
+    It yields a list with a feed for each place, or, with `return_list`, with the tensors of each in
     the order of `feed_list`. `capacity` batches are read ahead. With `drop_last`, batches that do
     not fill a round of all places are dropped. Raises `ProgramError` without `feed_list`.
     """
@@ -197,8 +197,7 @@ class GeneratorLoader(DataLoaderBase):
         return feed_of(dict(zip(names, given, strict=True)), graph)
 
     def _listed(self, feeds: Sequence[dict[str, LoDTensor]]) -> list[Any]:
-        lists = [[feed[var.name] for var in self._vars] for feed in feeds]
-        return lists[0] if self._places == 1 else lists
+        return [[feed[var.name] for var in self._vars] for feed in feeds]
 
 
 class PyReader(GeneratorLoader):
