@@ -39,7 +39,8 @@ class _Settings(DatasetSettings):
         self._file_system = (fs_name, fs_ugi)
 
     def set_download_cmd(self, download_cmd: str) -> None:  # type: ignore[override]
-        """Without effect: files are read where they are, or by the pipe command."""
+        """Keep a command; without effect: files are read where they are, or by the pipe command."""
+        self._download_cmd = download_cmd
 
     @property
     def dataset(self) -> CoreDataset:
@@ -161,6 +162,10 @@ class CoreDataset:
         """Return name and user of the file system."""
         name, user = getattr(self._of, "_file_system", ("", ""))
         return name, user
+
+    def get_download_cmd(self) -> str:
+        """Return the command of `set_download_cmd`."""
+        return str(getattr(self._of, "_download_cmd", "cat"))
 
     def merge_by_lineid(self) -> None:
         """Without effect: records are merged on first use, see `set_merge_by_lineid`."""

@@ -185,6 +185,15 @@ def test_sizes_of_all_trainers_are_asked_of_fleet(files: list[str]) -> None:
     assert sizes == (1012, 1000)
 
 
+def test_a_command_to_download_is_kept() -> None:
+    dataset = fluid.core.Dataset("MultiSlotDataset")
+    assert dataset.get_download_cmd() == "cat"
+
+    dataset.set_download_cmd("fetch -q")
+
+    assert dataset.get_download_cmd() == "fetch -q"
+
+
 def test_vars_to_merge_mean_any_number_of_records(files: list[str]) -> None:
     vars, _ = line()
     older, newer = (dataset_of(vars, files, "InMemoryDataset") for _ in range(2))
