@@ -56,4 +56,15 @@ def gradients(
     return [None if name is None else program.variable(name) for name in found]
 
 
-__all__ = ["append_backward", "gradients"]
+def calc_gradient(
+    targets: Variable | Sequence[Variable],
+    inputs: Variable | Sequence[Variable],
+    target_gradients: None = None,
+    no_grad_set: Names | None = None,
+) -> Variable | list[Variable | None] | None:
+    """Do what `gradients` does; returns the gradient of one input as it is."""
+    found = gradients(targets, inputs, target_gradients, no_grad_set)
+    return found[0] if len(found) == 1 else found
+
+
+__all__ = ["append_backward", "calc_gradient", "gradients"]

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from psrt.config.load import cpu_num
 from psrt.core.errors import ProgramError
 from psrt.core.hints import did_you_mean
-from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
+from psrt.executor import strategies
+from psrt.executor.strategies import ExecutionStrategy
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import CPUPlace
 from psrt.fluid.running import (
@@ -20,13 +21,23 @@ from psrt.fluid.running import (
     Run,
     connected,
 )
+from psrt.fluid.transpiler import FluidBuildStrategy, drawn, joined_batches
 from psrt.partition.transpiler import TrainerProgram
+
+BuildStrategy = FluidBuildStrategy  # its name in PaddlePaddle
 
 
 class CompiledProgram:
-    """A program with strategies; pass it to `Executor.run` in place of `program`."""
+    """A program with strategies; pass it to `Executor.run` in place of `program`.
 
-    def __init__(self, program: FluidProgram, build_strategy: BuildStrategy | None = None) -> None:
+    Raises `TypeError` for what is no program.
+    """
+
+    def __init__(
+        self, program: FluidProgram, build_strategy: strategies.BuildStrategy | None = None
+    ) -> None:
+        if not isinstance(program, FluidProgram):
+            raise TypeError(f"CompiledProgram was given {program!r}, which is no Program.")
         self.program = program
         self._build = build_strategy
         self._threading: ExecutionStrategy | None = None
@@ -40,16 +51,29 @@ class CompiledProgram:
         return self._threading is not None and self._threading.dry_run
 
     @property
+    def batches(self) -> int:
+        """The batches of a loader that one run takes: a replica has one, or several as one."""
+        return (self.replicas or 1) * joined_batches(self._build)
+
+    @property
+    def _is_data_parallel(self) -> bool:
+        return self.replicas > 0
+
+    @property
+    def _places(self) -> list[CPUPlace]:
+        return [CPUPlace() for _ in range(self.replicas)]
+
+    @property
     def _program(self) -> FluidProgram:
         return self.program
 
     def with_data_parallel(
         self,
         loss_name: str | None = None,
-        build_strategy: BuildStrategy | None = None,
+        build_strategy: strategies.BuildStrategy | None = None,
         exec_strategy: ExecutionStrategy | None = None,
         share_vars_from: CompiledProgram | None = None,
-        places: Sequence[CPUPlace] | int | None = None,
+        places: Sequence[CPUPlace] | CPUPlace | int | None = None,
     ) -> CompiledProgram:
         """Run by replicas that share each batch: one for each of `places`, or CPU_NUM.
 
@@ -60,8 +84,9 @@ class CompiledProgram:
         if loss_name is not None and loss_name not in graph.vars:
             hint = did_you_mean(loss_name, graph.vars)
             raise ProgramError(f"The program has no var {loss_name} to be its loss.", hint=hint)
-        self._build = build_strategy or self._build
+        self._build = drawn(build_strategy or self._build)
         self._threading, self._shared = exec_strategy, share_vars_from
+        places = [places] if isinstance(places, CPUPlace) else places
         count = places if isinstance(places, int) else len(places or ())
         self.replicas = share_vars_from.replicas if share_vars_from else count or cpu_num()
         return self
@@ -94,8 +119,8 @@ class CompiledProgram:
             return LocalRun(self.program, scope, self._build)
         shared = self._shared.run_over(scope) if self._shared else None
         shared = shared if isinstance(shared, ReplicatedRun) else None
-        strategies = self._build, self._threading
-        return ReplicatedRun(self.program, scope, self.replicas, *strategies, shared)
+        options = self._build, self._threading
+        return ReplicatedRun(self.program, scope, self.replicas, *options, shared)
 
 
 __all__ = ["BuildStrategy", "CompiledProgram", "ExecutionStrategy"]

@@ -39,7 +39,8 @@ class _Settings(DatasetSettings):
         self._file_system = (fs_name, fs_ugi)
 
     def set_download_cmd(self, download_cmd: str) -> None:  # type: ignore[override]
-        """Without effect: files are read where they are, or by the pipe command."""
+        """Keep a command; without effect: files are read where they are, or by the pipe command."""
+        self._download_cmd = download_cmd
 
     @property
     def dataset(self) -> CoreDataset:
@@ -92,6 +93,20 @@ class FluidInMemoryDataset(_Settings, datasets.InMemoryDataset):
     def parse_content(self) -> bool:
         """True if a content stands in front of each line."""
         return CONTENT in self.texts
+
+    def set_merge_by_lineid(
+        self,
+        merge_size: int | Sequence[Any] = 2,
+        erase_duplicate_feas: bool = True,
+        min_merge_size: int = 2,
+        keep_unmerged_ins: bool = True,
+    ) -> None:
+        """Merge `merge_size` records with one ins_id, see `psrt.InMemoryDataset`.
+
+        Until 1.6 the vars to merge stood there: then any number is merged, of every slot, and the
+        other arguments have no effect.
+        """
+        super().set_merge_by_lineid(merge_size if isinstance(merge_size, int) else 0)
 
     def set_fea_eval(self, record_candidate_size: int, fea_eval: bool = True) -> None:
         """Without effect: `slots_shuffle` needs no records set apart."""
@@ -147,6 +162,10 @@ class CoreDataset:
         """Return name and user of the file system."""
         name, user = getattr(self._of, "_file_system", ("", ""))
         return name, user
+
+    def get_download_cmd(self) -> str:
+        """Return the command of `set_download_cmd`."""
+        return str(getattr(self._of, "_download_cmd", "cat"))
 
     def merge_by_lineid(self) -> None:
         """Without effect: records are merged on first use, see `set_merge_by_lineid`."""

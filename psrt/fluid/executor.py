@@ -106,21 +106,19 @@ class FluidExecutor:
                 return program.predictor.run(tensors)
             if program.is_dry:
                 return []
-        replicas = program.replicas if isinstance(program, CompiledProgram) else 1
+        batches = program.batches if isinstance(program, CompiledProgram) else 1
         on_pservers = isinstance(part.job, TrainerProgram)
         feed = keep_fed(feed, part.graph, scope, on_pservers)
-        batch = (
-            next_feed(part, replicas) if feed is None else feed_of(feed, part.graph, replicas or 1)
-        )
+        batch = next_feed(part, batches) if feed is None else feed_of(feed, part.graph, batches)
         rates = FetchedRates(fetch_list)
-        fetched = FetchedTensors(part.graph, names_of(rates.vars, part.current), not return_numpy)
+        fetched = FetchedTensors(part, rates.vars, not return_numpy, return_merged)
         run = self._run_of(program, scope)
         if profiled.profiler is None:
             values = run.run(batch, fetched.names, return_merged)
         else:
             values = _recorded(run, batch, fetched.names, return_merged)
         scope.steps[part] += 1
-        return rates.beside(fetched.of(returned(values)), scope.steps[part] - 1)
+        return rates.beside(fetched.of(returned(values), scope), scope.steps[part] - 1)
 
     def train_from_dataset(
         self,

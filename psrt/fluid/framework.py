@@ -41,12 +41,13 @@ class FluidProgram:
     trainer or one pserver; `connection` once the trainer has reached its pservers, each call to
     which may take `call_timeout_s` seconds. `loaders` supply what a run is not fed; `rows_from`
     supplies rows of tables that are in no scope. `tensors` are names without a var of their own, of
-    a dtype; `newest` is the var that a name stands for, the one assigned last. `serve_settings` are
-    a pserver's. `guards` are the conditions of the branches that ops are written into, `loops` the
-    loops, and `steps` counts the recurrences. `initial_arrays` are the first values of parameters
-    that begin with an array, `lod_levels` those of vars that are fed lists of lists.
-    `has_open_batch` is set by a data var with any batch; `fixed_batches` are others by its size.
-    `origin` is the program it was cloned from, or, of a pserver's, the transpiled one.
+    a dtype, `narrow` their dtypes that psrt has only wider; `newest` is the var that a name stands
+    for, the one assigned last. `serve_settings` are a pserver's. `guards` are the conditions of the
+    branches that ops are written into, `loops` the loops, and `steps` counts the recurrences.
+    `initial_arrays` are the first values of parameters that begin with an array, `lod_levels` those
+    of vars that are fed lists of lists. `has_open_batch` is set by a data var with any batch;
+    `fixed_batches` are others by its size. `origin` is the program it was cloned from, or, of a
+    pserver's, the transpiled one.
     """
 
     def __init__(self, graph: Graph | None = None) -> None:
@@ -62,6 +63,7 @@ class FluidProgram:
         self.loaders: list[Any] = []
         self.rows_from: Any = None
         self.tensors: dict[str, str] = {}
+        self.narrow: dict[str, str] = {}
         self.guards: list[Variable] = []
         self.loops: list[Any] = []
         self.initial_arrays: dict[str, Array] = {}
@@ -240,10 +242,9 @@ class FluidProgram:
         return value
 
 
-Program = FluidProgram  # its name in PaddlePaddle
-
-
-Block, Operator = FluidBlock, FluidOperator  # their names in PaddlePaddle
+# Their names in PaddlePaddle.
+Program, Parameter = FluidProgram, FluidParameter
+Block, Operator = FluidBlock, FluidOperator
 
 
 @dataclasses.dataclass
@@ -251,8 +252,6 @@ class _Defaults:
     main: FluidProgram
     startup: FluidProgram
 
-
-Parameter = FluidParameter  # its name in PaddlePaddle
 
 _defaults = _Defaults(FluidProgram(), FluidProgram())
 
@@ -292,6 +291,8 @@ def program_guard(
         switch_main_program(main)
         switch_startup_program(startup)
 
+
+GRAD_VAR_SUFFIX, TEMP_VAR_NAME, ZERO_VAR_SUFFIX = "@GRAD", "@TEMP@", "@ZERO"  # Fluid's words
 
 __all__ = ["FluidParameter", "FluidProgram", "Parameter", "Program", "Variable"]
 __all__ += ["OpProtoHolder", "convert_np_dtype_to_dtype_", "grad_var_name"]

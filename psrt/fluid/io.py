@@ -20,6 +20,7 @@ from psrt.fluid.reader import DataLoader, PyReader
 from psrt.fluid.running import (
     get_parameter_value,
     get_parameter_value_by_name,
+    get_program_parameter,
     get_program_persistable_vars,
     is_parameter,
     is_persistable,
@@ -43,7 +44,7 @@ __all__ = ["ComposeNotAligned", "DataLoader", "PyReader", "batch", "buffered", "
 __all__ += ["compose", "firstn", "is_parameter", "is_persistable", "load_inference_model"]
 __all__ += ["load_params", "load_persistables", "load_vars", "map_readers", "multiprocess_reader"]
 __all__ += ["get_parameter_value", "get_parameter_value_by_name", "get_program_persistable_vars"]
-__all__ += ["save_inference_model"]
+__all__ += ["get_program_parameter", "save_inference_model"]
 __all__ += ["load", "load_program_state", "save", "set_program_state"]
 __all__ += ["save_params", "save_persistables", "save_vars", "shuffle", "xmap_readers"]
 

@@ -14,8 +14,9 @@ from typing import TypeAlias, TypedDict, Unpack
 
 from psrt.core.errors import ProgramError
 from psrt.core.specs import ComputedRate, LearningRate
+from psrt.fluid.clip import ChosenClip, set_gradient_clip
 from psrt.fluid.framework import FluidProgram
-from psrt.fluid.names import Variable, differentiated, missing, scalar
+from psrt.fluid.names import Variable, differentiated, missing, names_among, scalar
 from psrt.graph import optimizer as _psrt
 from psrt.graph.backward import append_backward
 from psrt.graph.clip import Clip
@@ -31,9 +32,14 @@ ParamsGrads: TypeAlias = list[tuple[Variable, Variable]]
 class Optimizer:
     """An optimizer with its learning rate, as `declaration` holds them for psrt."""
 
-    def __init__(self, declaration: Declaration, parameter_list: Names | None = None) -> None:
+    def __init__(
+        self,
+        declaration: Declaration,
+        parameter_list: Names | None = None,
+        clip: ChosenClip | None = None,
+    ) -> None:
         self.declaration = declaration
-        self._parameters = parameter_list
+        self._parameters, self._clip = parameter_list, clip
 
     def minimize(
         self,
@@ -47,11 +53,14 @@ class Optimizer:
         Returns the update ops, and (parameter, gradient) pairs. `parameter_list`, if given, names
         all parameters to train, `no_grad_set` those to leave out; `startup_program` has no effect.
         Raises `ProgramError` for a loss that is no scalar or depends on no trainable parameter, for
-        a parameter that another loss trains, and for a name that is no parameter.
+        a parameter that another loss trains, and for a name that is no parameter; `TypeError` for
+        what is no name or variable.
         """
         program = loss.program
         assert isinstance(program, FluidProgram)
         freeze(program, parameter_list or self._parameters, no_grad_set)
+        if self._clip is not None:
+            set_gradient_clip(self._clip, program=program)
         with program.written_into():
             made = self.declaration.minimize(scalar(loss), differentiated(program))
         updates = [op for op in program.graph.ops if op.role == "optimize"]
@@ -86,6 +95,8 @@ class Optimizer:
             raise ProgramError("apply_gradients was given no parameter.")
         program = params_grads[0][0].program
         assert isinstance(program, FluidProgram)
+        if self._clip is not None:
+            set_gradient_clip(self._clip, program=program)
         with program.written_into():
             self.declaration.apply([parameter.name for parameter, _ in params_grads])
         return [op for op in program.graph.ops if op.role == "optimize"]
@@ -100,8 +111,8 @@ class Optimizer:
 def freeze(program: FluidProgram, trained: Names | None, frozen: Names | None) -> None:
     """Mark parameters as not trainable unless among `trained`, or if among `frozen`."""
     records = program.graph.parameters
-    kept = set(records) if trained is None else _names(trained)
-    out = _names(frozen or ())
+    kept = set(records) if trained is None else names_among(trained)
+    out = names_among(frozen or ())
     strangers = (kept | out) - records.keys()
     if strangers:
         raise ProgramError(
@@ -112,16 +123,12 @@ def freeze(program: FluidProgram, trained: Names | None, frozen: Names | None) -
         records[name] = dataclasses.replace(records[name], trainable=False)
 
 
-def _names(vars: Names) -> set[str]:
-    return {var if isinstance(var, str) else var.name for var in vars}
-
-
 class Common(TypedDict, total=False):
     """Keyword arguments of every optimizer; `name` has no effect."""
 
     parameter_list: Names | None
     regularization: Regularizer | None
-    grad_clip: Clip | None
+    grad_clip: Clip | ChosenClip | None
     name: str | None
 
 
@@ -251,10 +258,14 @@ def rate_of(given: Rate) -> float | LearningRate:
 
 
 def _of(declaration: Declaration, common: Common) -> Optimizer:
+    clip = common.get("grad_clip")
+    chosen = clip if isinstance(clip, ChosenClip) else None
     declared = dataclasses.replace(
-        declaration, regularization=common.get("regularization"), grad_clip=common.get("grad_clip")
+        declaration,
+        regularization=common.get("regularization"),
+        grad_clip=None if isinstance(clip, ChosenClip) else clip,
     )
-    return Optimizer(declared, common.get("parameter_list"))
+    return Optimizer(declared, common.get("parameter_list"), chosen)
 
 
 SGDOptimizer = SGD

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from psrt.core.errors import ConfigError
-from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
-from psrt.fluid.compiler import CompiledProgram
+from psrt.executor import strategies
+from psrt.executor.strategies import ExecutionStrategy
+from psrt.fluid.compiler import BuildStrategy, CompiledProgram
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import no_cuda
 from psrt.fluid.reader import next_feed
@@ -38,7 +39,7 @@ class FluidParallelExecutor:
         main_program: FluidProgram | None = None,
         share_vars_from: FluidParallelExecutor | None = None,
         exec_strategy: ExecutionStrategy | None = None,
-        build_strategy: BuildStrategy | None = None,
+        build_strategy: strategies.BuildStrategy | None = None,
         num_trainers: int = 1,
         trainer_id: int = 0,
         scope: FluidScope | None = None,
@@ -79,14 +80,15 @@ class FluidParallelExecutor:
         program = compiled.program
         names = names_of(fetch_list, program.current)
         if given is None:
-            batch = next_feed(program, compiled.replicas)
+            batch = next_feed(program, compiled.batches)
         else:
             batch = feed_of(given, program.graph, compiled.replicas)
         self._has_memory = True
         if return_numpy:
             return returned(compiled.run_over(self._scope).run(batch, names))
-        tensors = FetchedTensors(compiled.program.graph, names)
-        return tensors.of(returned(compiled.run_over(self._scope).run(batch, tensors.names)))
+        tensors = FetchedTensors(program, fetch_list)
+        values = compiled.run_over(self._scope).run(batch, tensors.names)
+        return tensors.of(returned(values), self._scope)
 
     def drop_local_exe_scopes(self) -> None:
         """Release the memory of temporary vars; the next run makes it anew."""

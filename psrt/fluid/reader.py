@@ -44,7 +44,7 @@ class DataLoaderBase:
 class GeneratorLoader(DataLoaderBase):
     """The loader that `DataLoader.from_generator` makes.
 
-    It yields a list with a feed for each place, or, with `return_list`, the tensors of one place in
+    It yields a list with a feed for each place, or, with `return_list`, with the tensors of each in
     the order of `feed_list`. `capacity` batches are read ahead. With `drop_last`, batches that do
     not fill a round of all places are dropped. Raises `ProgramError` without `feed_list`.
     """
@@ -138,6 +138,9 @@ class GeneratorLoader(DataLoaderBase):
         if running is not None:
             running.close()
 
+    def _reset(self) -> None:
+        """Without effect: an iteration that is left ends by itself."""
+
     def next_feed(self, replicas: int = 1) -> Batch:
         """Return the feed of the next run: a batch for each replica, joined.
 
@@ -194,8 +197,7 @@ class GeneratorLoader(DataLoaderBase):
         return feed_of(dict(zip(names, given, strict=True)), graph)
 
     def _listed(self, feeds: Sequence[dict[str, LoDTensor]]) -> list[Any]:
-        lists = [[feed[var.name] for var in self._vars] for feed in feeds]
-        return lists[0] if self._places == 1 else lists
+        return [[feed[var.name] for var in self._vars] for feed in feeds]
 
 
 class PyReader(GeneratorLoader):
@@ -215,9 +217,6 @@ class PyReader(GeneratorLoader):
     @property
     def _loader(self) -> PyReader:
         return self
-
-    def _reset(self) -> None:
-        """Without effect: an iteration that is left ends by itself."""
 
 
 class _Iteration:
@@ -280,6 +279,10 @@ class _Again:
     __call__ = __iter__
 
 
+def keep_data_loader_order(order: bool) -> None:
+    """Without effect: batches come in order."""
+
+
 def next_feed(program: FluidProgram, replicas: int = 1) -> Batch:
     """Return what the loaders of a program feed its next run, empty without loaders.
 
@@ -292,3 +295,4 @@ def next_feed(program: FluidProgram, replicas: int = 1) -> Batch:
 
 
 __all__ = ["DataLoader", "DataLoaderBase", "GeneratorLoader", "PyReader"]
+__all__ += ["keep_data_loader_order"]

@@ -56,7 +56,7 @@ def batch_norm(op: Bound) -> Step:
     saved_mean, saved_inverse = op.one("saved_mean"), op.one("saved_inverse")
     running_mean, running_variance = op.one("mean"), op.one("variance")
     epsilon, is_frozen = op.attrs["epsilon"], _takes_running(op)
-    rest = 1 - op.attrs["momentum"]
+    rest, condition = 1 - op.attrs["momentum"], op.maybe("condition")
 
     def run() -> None:
         mean = saved_mean.reserve(running_mean.value.shape)
@@ -64,16 +64,19 @@ def batch_norm(op: Bound) -> Step:
         values, result = _by_channel(x.value), _by_channel(out.reserve(x.value.shape))
         count = values.size // len(mean)
         learns = count > 0 and not is_frozen  # an empty batch has no mean
+        moves = learns and (condition is None or bool(condition.value.item()))
         if learns:
             np.mean(values, axis=(0, *range(2, values.ndim)), out=mean)
+        if moves:
             running_mean.value[:] += rest * (mean - running_mean.value)
-        else:
+        if not learns:
             np.copyto(mean, running_mean.value)
         np.subtract(values, _spread(mean, values), out=result)
         if learns:
             _channel_products(result, result, inverse)
+        if moves:
             running_variance.value[:] += rest * (inverse / count - running_variance.value)
-        else:
+        if not learns:
             np.copyto(inverse, running_variance.value)
         _invert_(inverse, count if learns else 1, epsilon)
         result *= _spread(inverse * scale.value, result)

@@ -21,6 +21,7 @@ from psrt.fluid.adapting.targets import (
     have_column,
     in_columns,
     in_rows,
+    moving_in_branch,
     with_column,
     with_dimensions,
 )
@@ -95,6 +96,8 @@ def adapted(name: str, signature: Signature, function: Layer) -> Layer:
             given = reshaping(given)
         if name in _LOSSES:
             given = in_columns(given)
+        if name == "batch_norm":
+            given = moving_in_branch(given)
         made = default_main_program().call(function, layer_name=layer_name, **given)
         if bound.arguments.get(act_name):
             made = made.program.call(psrt_layers.scale, made, act=bound.arguments[act_name])

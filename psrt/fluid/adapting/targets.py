@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from psrt.core.errors import ProgramError
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import Variable, shown_shape
 from psrt.graph import layers as psrt_layers
@@ -98,10 +99,33 @@ def guarded(condition: Variable) -> Iterator[None]:
     if program.guards:
         whole = program.call(psrt_layers.logical_and, program.guards[-1], whole)
     program.guards.append(whole)
+    known = len(program.graph.ops)
     try:
         yield
     finally:
         program.guards.pop()
+    _check_kept(program, known)
+
+
+def _check_kept(program: FluidProgram, known: int) -> None:
+    """Raise for a layer from number `known` on that counts although its branch is not taken."""
+    for op in program.graph.ops[known:]:
+        kept = [name for name in op.writes() if program.graph.vars[name].kind == "state"]
+        if kept and op.type != "set_state":
+            raise ProgramError(
+                f"{op} is in a branch. psrt would compute it in every step, so it would count "
+                "batches whose branch is not taken.",
+                hint=f"Call layers.{op.type} outside of the branches.",
+            )
+
+
+def moving_in_branch(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments of `batch_norm`: in a branch its statistics move only if it is taken."""
+    guards = default_main_program().guards
+    if not guards:
+        return dict(given)
+    whole = guards[-1]
+    return {**given, "condition": _one_bool(whole) if whole.var.shape == (ROWS,) else whole}
 
 
 def where(condition: Variable, x: Variable, y: Variable) -> Variable:
@@ -208,6 +232,7 @@ __all__ = [
     "have_column",
     "in_columns",
     "in_rows",
+    "moving_in_branch",
     "plain_condition",
     "where",
     "with_column",

@@ -14,14 +14,21 @@ import numpy as np
 from psrt.fluid.adapting.steps_first import StepsFirst, batch_first
 from psrt.fluid.adapting.targets import assign_to, in_rows, with_column, with_dimensions
 from psrt.fluid.framework import FluidProgram, default_main_program
-from psrt.fluid.names import Variable, dtype_name, unique_name
+from psrt.fluid.names import Variable, dtype_name, narrow_name, unique_name
 from psrt.graph import layers as psrt_layers
 
 
 def create_tensor(dtype: Any, name: str | None = None, persistable: bool = False) -> Variable:
-    """Return a var of `dtype` for ops to write; reading it before raises `ProgramError`."""
-    program = default_main_program()
-    return program.tensor(dtype_name(dtype), name or unique_name.generate("create_tensor"))
+    """Return a var of `dtype` for ops to write; reading it before raises `ProgramError`.
+
+    A run leaves the value of a `persistable` one in its scope.
+    """
+    program, kind = default_main_program(), dtype_name(dtype)
+    made = program.tensor(kind, name or unique_name.generate("create_tensor"))
+    if asked := narrow_name(dtype):
+        program.narrow[made.name] = asked
+    made.persistable = persistable
+    return made
 
 
 def create_global_var(

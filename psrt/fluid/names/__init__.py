@@ -15,7 +15,7 @@ flags        flags and versions that programs ask for
 """
 
 from psrt.fluid.names import flags, unique_name
-from psrt.fluid.names.dtypes import VarType, dtype_name, dtype_number
+from psrt.fluid.names.dtypes import VarType, dtype_name, dtype_number, narrow_name
 from psrt.fluid.names.edges import EDGES
 from psrt.fluid.names.first_ops import first_ops
 from psrt.fluid.names.flags import (
@@ -25,7 +25,7 @@ from psrt.fluid.names.flags import (
     require_version,
     set_flags,
 )
-from psrt.fluid.names.gradients import differentiated, first_values, scalar
+from psrt.fluid.names.gradients import differentiated, first_values, names_among, scalar
 from psrt.fluid.names.missing import RefusingFleet, missing, refusing, refusing_class
 from psrt.fluid.names.places import (
     CPUPlace,
@@ -58,6 +58,8 @@ __all__ += [
     "first_values",
     "flags",
     "missing",
+    "names_among",
+    "narrow_name",
     "no_cuda",
     "refusing",
     "refusing_class",

@@ -70,6 +70,12 @@ def dtype_name(dtype: Any) -> str:
     return name
 
 
+def narrow_name(dtype: Any) -> str:
+    """Return a dtype's own name; that of an integer may be narrower than psrt's."""
+    name = _name_of(dtype)
+    return name if name in _NUMBERS and name.endswith(("int8", "int16", "int32")) else ""
+
+
 def dtype_number(dtype: Any) -> VarType:
     """Return Fluid's number of an array's dtype; raises `ProgramError` for others."""
     name = _name_of(dtype)
@@ -89,4 +95,4 @@ def _name_of(dtype: Any) -> str:
         return repr(dtype)
 
 
-__all__ = ["VarType", "dtype_name", "dtype_number"]
+__all__ = ["VarType", "dtype_name", "dtype_number", "narrow_name"]

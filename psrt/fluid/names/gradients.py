@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from psrt.fluid.names.variable import Owner, Variable
 from psrt.graph import layers
 from psrt.graph.gradients import RULES
@@ -31,4 +33,14 @@ def first_values(program: Owner) -> list[str]:
     return made
 
 
-__all__ = ["differentiated", "first_values", "scalar"]
+def names_among(vars: object) -> set[str]:
+    """Return the names of variables and names; raises `TypeError` for others, as Fluid does."""
+    if isinstance(vars, str) or not isinstance(vars, Iterable):
+        raise TypeError(f"{vars!r} was given for a list or set of variables and names.")
+    strangers = [var for var in vars if not isinstance(var, str | Variable)]
+    if strangers:
+        raise TypeError(f"{strangers[0]!r} was given among variables and names.")
+    return {var if isinstance(var, str) else var.name for var in vars}
+
+
+__all__ = ["differentiated", "first_values", "names_among", "scalar"]

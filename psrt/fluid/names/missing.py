@@ -15,7 +15,7 @@ def missing(
 ) -> AttributeError:
     """Return the error of `room.name`; `instead` maps names of Fluid to psrt's substitutes.
 
-    Without one it names the part of Fluid that psrt will not have, or the nearest of `known`.
+    Without one it names the part of Fluid that psrt will not have, and the nearest of `known`.
     """
     if instead and name in instead:
         return AttributeError(f"psrt has no {room}.{name}. {instead[name]}", name=name)
@@ -24,7 +24,7 @@ def missing(
     if part:
         otherwise = f"It will not have {part}: “What psrt will not have”, docs/reference/fluid.md."
     near = did_you_mean(name, sorted(known))
-    hint = otherwise if part or not near else near
+    hint = " ".join(part for part in (near, otherwise if part or not near else "") if part)
     return AttributeError(f"psrt has no {room}.{name}. {hint}", name=name)
 
 

@@ -167,7 +167,10 @@ class Variable:
     def __truediv__(self, other: Any) -> Variable:
         if isinstance(other, Variable):
             return self._made(layers.elementwise_div, self, self._alike(other))
-        return self._scaled(1.0 / other)
+        if self.var.type.is_float:
+            return self._scaled(1.0 / other)
+        wide = self.astype("float64")  # whole numbers are rounded towards 0, as in Fluid
+        return self._made(layers.elementwise_div, wide, wide._beside(other)).astype(self.dtype)
 
     def __mod__(self, other: Any) -> Variable:
         return self._made(layers.elementwise_mod, self, self._beside(other))

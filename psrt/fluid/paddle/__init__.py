@@ -2,6 +2,7 @@
 
 compat   texts and bytes, as `paddle.compat` has them
 dataset  readers of local copies of public data sets
+version  the newest version whose Fluid psrt has
 install  an import hook that finds `paddle.fluid…` in `psrt.fluid…`
 """
 

@@ -14,13 +14,18 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from psrt.core.errors import ConfigError
+from psrt.fluid.names import missing
 
 _ROOMS = {
     "paddle.compat": "psrt.fluid.paddle.compat",
     "paddle.dataset": "psrt.fluid.paddle.dataset",
     "paddle.fluid": "psrt.fluid",
     "paddle.reader": "psrt.reader",
+    "paddle.version": "psrt.fluid.paddle.version",
 }
+
+
+_INSTEAD = "Of paddle it has fluid, reader, batch, dataset; `psrt launch` starts processes."
 
 
 def install_as_paddle() -> ModuleType:
@@ -54,7 +59,7 @@ class PaddleModule(ModuleType):
             return importlib.import_module("psrt.reader").batch
         if name == "__version__":
             return importlib.import_module("psrt.fluid.names").FLUID_VERSION
-        raise AttributeError(f"psrt has no paddle.{name}; it has fluid, reader, batch, dataset.")
+        raise AttributeError(f"psrt has no paddle.{name}. {_INSTEAD}", name=name)
 
 
 class _Rooms(MetaPathFinder, Loader):
@@ -63,14 +68,27 @@ class _Rooms(MetaPathFinder, Loader):
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(name, self) if _room_of(name) else None
+        if not name.startswith("paddle."):
+            return None
+        if not _room_of(name):
+            raise ModuleNotFoundError(f"psrt has no {name}. {_INSTEAD}", name=name)
+        return ModuleSpec(name, self)
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None
 
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
-        sys.modules[name] = importlib.import_module(_room_of(name))
+        ours = _room_of(name)
+        try:
+            sys.modules[name] = importlib.import_module(ours)
+        except ModuleNotFoundError as error:
+            if error.name != ours:
+                raise
+            room, _, last = name.rpartition(".")
+            raise ModuleNotFoundError(str(missing(room, last, ())), name=name) from None
+        if name == "paddle.reader":  # a package there, one file here
+            sys.modules["paddle.reader.decorator"] = sys.modules[name]
 
 
 def _room_of(name: str) -> str:

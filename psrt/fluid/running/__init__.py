@@ -49,6 +49,7 @@ from psrt.fluid.running.saved_states import load, load_program_state, save, set_
 from psrt.fluid.running.saved_vars import (
     get_parameter_value,
     get_parameter_value_by_name,
+    get_program_parameter,
     get_program_persistable_vars,
     is_parameter,
     is_persistable,
@@ -97,3 +98,4 @@ __all__ += ["save_inference_model", "save_params", "save_persistables", "save_va
 __all__ += ["FetchedRates", "FetchedTensors", "ScopeVar", "keep_fed", "rates_alone"]
 __all__ += ["sequential"]
 __all__ += ["get_parameter_value", "get_parameter_value_by_name", "get_program_persistable_vars"]
+__all__ += ["get_program_parameter"]

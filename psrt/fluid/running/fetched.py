@@ -13,9 +13,8 @@ from psrt.core.tensors import Ragged
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.running.lod_tensor import LoDTensor
 from psrt.fluid.running.scope import FluidScope
-from psrt.fluid.running.values import FluidArray
+from psrt.fluid.running.values import FluidArray, names_of
 from psrt.graph.derived import outer_lists
-from psrt.graph.program import Program
 
 _SCHEDULES = get_args(LearningRate)
 
@@ -55,26 +54,39 @@ def rates_alone(fetches: Any, scope: FluidScope, program: FluidProgram) -> list[
 
 class FetchedTensors:
     """The fetches of a run; those of one that returns `as_tensors` have outer lists beside inner
-    ones."""
+    ones. A run that `keeps` leaves persistable tensors in its scope."""
 
-    def __init__(self, program: Program, names: Sequence[str], as_tensors: bool = True) -> None:
-        self._as_tensors = as_tensors
-        self.names = self._asked = list(names)
-        if not as_tensors:
-            return
-        ragged = [name for name in names if name in program.vars and program.vars[name].ragged]
-        self._outer = {name: outer for name in ragged if (outer := outer_lists(program, name))}
-        self.names = [*names, *self._outer.values()]
+    def __init__(
+        self, program: FluidProgram, fetches: Any, as_tensors: bool = True, keeps: bool = True
+    ) -> None:
+        self._as_tensors, self._narrow, graph = as_tensors, program.narrow, program.graph
+        names = names_of(fetches, program.current)
+        self._kept = kept_tensors(program) if keeps else {}
+        ragged = [name for name in names if name in graph.vars and graph.vars[name].ragged]
+        outer = {name: outer_lists(graph, name) for name in ragged if as_tensors}
+        self._outer = {name: lists for name, lists in outer.items() if lists}
+        self._asked = names
+        self.names = [*names, *self._outer.values(), *self._kept.values()]
 
-    def of(self, values: Sequence[Any]) -> list[Any]:
+    def of(self, values: Sequence[Any], scope: FluidScope) -> list[Any]:
         """Return what was asked for, as tensors or as it is, from the values of `names`."""
+        made = dict(zip(self.names, values, strict=True))
+        for name, var in self._kept.items():
+            scope[name] = np.array(made[var], self._narrow.get(name))
+        asked = values[: len(self._asked)]
         if not self._as_tensors:
-            return list(values)
-        made = dict(zip(self.names[len(self._asked) :], values[len(self._asked) :], strict=True))
-        tensors = [LoDTensor.of(value) for value in values[: len(self._asked)]]
+            return list(asked)
+        tensors = [LoDTensor.of(value) for value in asked]
         for name, tensor in zip(self._asked, tensors, strict=True):
             lists = made.get(self._outer.get(name, ""))
             if isinstance(lists, Ragged):
                 outer = np.diff(lists.offsets).tolist()
                 tensor.set_recursive_sequence_lengths([outer, *tensor.recursive_sequence_lengths()])
         return tensors
+
+
+def kept_tensors(program: FluidProgram) -> dict[str, str]:
+    """Return the vars of persistable tensors of a program, which a run leaves in its scope."""
+    names, known = program.persistables & program.tensors.keys(), program.graph.vars
+    vars = {name: program.current(name) for name in sorted(names)}
+    return {n: var for n, var in vars.items() if var in known and not known[var].ragged}

@@ -175,6 +175,11 @@ def get_program_persistable_vars(program: FluidProgram) -> list[Variable]:
     return [variable for variable in program.list_vars() if is_persistable(variable)]
 
 
+def get_program_parameter(program: FluidProgram) -> list[Variable]:
+    """Return the parameters of a program."""
+    return [variable for variable in program.list_vars() if is_parameter(variable)]
+
+
 def get_parameter_value(para: Variable, executor: Any) -> Array:
     """Return a parameter's array in the global scope; raises `ProgramError` for another var."""
     if not is_parameter(para):

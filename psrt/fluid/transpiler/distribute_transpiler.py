@@ -8,6 +8,7 @@ tables compute their initial values from their specs.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
@@ -17,8 +18,10 @@ from psrt.config.load import environment
 from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs import Collective, CommunicationMode
 from psrt.fluid.framework import FluidProgram, default_main_program, default_startup_program
+from psrt.fluid.names import Variable
 from psrt.fluid.transpiler.runtime_configs import ServerRuntimeConfig
 from psrt.partition import transpiler as _psrt
+from psrt.partition.slicing import cut
 from psrt.partition.transpiler_config import DistributeTranspilerConfig, mode_of
 
 
@@ -148,6 +151,18 @@ class FluidTranspiler:
 DistributeTranspiler = FluidTranspiler  # its name in PaddlePaddle
 
 
+def slice_variable(
+    var_list: Sequence[Variable], slice_count: int, min_block_size: int
+) -> list[str]:
+    """Return `name:index:size` of each block that vars are cut into for `slice_count` pservers."""
+    cuts = (
+        cut(var.name, var.shape, slice_count, min_block_size=min_block_size, max_block_size=size)
+        for var in var_list
+        for size in [math.prod(var.shape)]
+    )
+    return [f"{block.parameter}:{block.index}:{block.size}" for blocks in cuts for block in blocks]
+
+
 def group_endpoints(trainer_id: int, trainers: int | str, current_endpoint: str) -> list[str]:
     """Return the endpoints of trainers without pservers; raises `ConfigError` unless they fit."""
     listed = [each.strip() for each in str(trainers).split(",") if each.strip()]
@@ -194,4 +209,4 @@ def check_initial_arrays(program: FluidProgram) -> None:
 
 
 __all__ = ["DistributeTranspiler", "DistributeTranspilerConfig", "DistributedMode"]
-__all__ += ["FluidTranspiler", "ServerRuntimeConfig"]
+__all__ += ["FluidTranspiler", "ServerRuntimeConfig", "slice_variable"]

@@ -104,6 +104,11 @@ class TrainerRuntimeConfig(RuntimeConfig):
         """The knobs as a dict; writing its items writes the attributes."""
         return _Items(self)
 
+    def get_communicator_flags(self) -> dict[str, str]:
+        """Return the knobs of the communicator as texts, by name."""
+        knobs = {name: getattr(self, name) for name in self.defaults()}
+        return {n: str(int(value)) for n, value in knobs.items() if n.startswith("communicator_")}
+
     @property
     def call_timeout_s(self) -> float:
         return self.rpc_deadline / 1000
@@ -129,6 +134,18 @@ class ServerRuntimeConfig(RuntimeConfig):
     _rpc_prefetch_thread_num: int = _knob(12)
 
 
+class Knob(int):
+    """A number that equals its text, too: Fluid keeps knobs as texts."""
+
+    def __eq__(self, other: object) -> bool:
+        return str(int(self)) == other if isinstance(other, str) else int(self) == other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = int.__hash__
+
+
 class _Items(MutableMapping[str, "int | bool"]):
     def __init__(self, config: RuntimeConfig) -> None:
         self._config = config
@@ -137,11 +154,11 @@ class _Items(MutableMapping[str, "int | bool"]):
         if name not in self._config.defaults():
             raise KeyError(name)
         value: int | bool = getattr(self._config, name)
-        return value
+        return value if isinstance(value, bool) else Knob(value)
 
     def __setitem__(self, name: str, value: int | bool) -> None:
         check_key(self._config, name)
-        setattr(self._config, name, value)
+        setattr(self._config, name, number_of(value))
 
     def __delitem__(self, name: str) -> None:
         raise ConfigError(f"{name} cannot be deleted, only set.")
@@ -166,10 +183,16 @@ def overridden(current: Config, given: object) -> Config:
     for name, value in given.items():
         check_key(current, name)
         before = getattr(current, name)
+        value = number_of(value) if isinstance(current, TrainerRuntimeConfig) else value
         if before is not None:
             value = _typed(kind, name, value, type(before))
         setattr(current, name, value)
     return current
+
+
+def number_of(value: Any) -> Any:
+    """Return the number that a text holds, as Fluid's programs write knobs; other values as is."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 def check_key(config: object, name: str) -> None:

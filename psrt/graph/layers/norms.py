@@ -22,6 +22,7 @@ def batch_norm(
     moving_mean_name: str = "",
     moving_variance_name: str = "",
     use_global_stats: bool = False,
+    condition: Var | None = None,
 ) -> Var:
     """Batch normalisation scale · (input − mean) / √(variance + epsilon) + bias, per channel.
 
@@ -30,7 +31,8 @@ def batch_norm(
     updates the running ones: running ← momentum · running + (1 − momentum) · batch, with the biased
     variance, one replica after another. `is_test`, which `program.clone(for_test=True)` sets, and
     `use_global_stats` take the running ones and do not change them. These are untrained parameters
-    that no trainer sends: `w_1` starts at 0, `w_2` at 1.
+    that no trainer sends: `w_1` starts at 0, `w_2` at 1. Where a `condition`, one bool, is False,
+    they stay as they are.
     """
     layer = Layer("batch_norm")
     (x,) = layer.checked("input", input)
@@ -48,6 +50,8 @@ def batch_norm(
         "mean": layer.parameter("w_1", channels, mean, Constant(0.0)),
         "variance": layer.parameter("w_2", channels, variance, Constant(1.0)),
     }
+    if condition is not None:
+        arguments["condition"] = condition
     out = layer.op(
         "batch_norm",
         {"input": x, **arguments},

@@ -12,15 +12,16 @@ from psrt.graph.ops.table import OpCall, TensorType, Types, define
 
 @define(
     "batch_norm",
-    inputs="input scale bias mean variance",
+    inputs="input scale bias mean variance condition?",
     outputs="out saved_mean saved_inverse mean variance",
 )
 def batch_norm(call: OpCall) -> Types:
     """out = scale · (input − mean) / √(variance + epsilon) + bias, channel by channel.
 
     Training takes mean and variance of the batch and updates `mean` and `variance` in place:
-    running ← momentum · running + (1 − momentum) · batch. attrs: momentum, epsilon, is_test and
-    use_global_stats; either of the last two takes the running ones unchanged.
+    running ← momentum · running + (1 − momentum) · batch; with a `condition` that is False, they
+    stay. attrs: momentum, epsilon, is_test and use_global_stats; either of the last two takes the
+    running ones unchanged.
     """
     x = call.need_float("input")
     call.need(
@@ -32,6 +33,9 @@ def batch_norm(call: OpCall) -> Types:
         found = call.one(slot)
         fits = found.shape == channels.shape
         call.need(fits, f"{slot} of shape {found.shape} does not fit input of shape {x.shape}")
+    for condition in call.many("condition"):
+        fits = condition.dtype == "bool" and condition.shape in ((), (1,))
+        call.need(fits, f"argument condition is {condition}, not one bool")
     momentum = call.attrs["momentum"]
     call.need(0 <= momentum <= 1, f"argument momentum is {momentum}, not from 0 to 1")
     _need_epsilon(call)

@@ -23,9 +23,11 @@ import paddle.compat as cpt
 import paddle.fluid as fluid
 import paddle.fluid.layers.nn as nn
 import paddle.fluid.unique_name
+import paddle.version
 from paddle.fluid.incubate.fleet.base import role_maker
 from paddle.fluid.transpiler.distribute_transpiler import ServerRuntimeConfig
 from paddle.fluid.transpiler.geo_sgd_transpiler import GeoSgdTranspiler
+from paddle.reader.decorator import firstn
 
 import psrt.fluid
 from beside import NAME
@@ -35,6 +37,19 @@ assert nn.fc is fluid.layers.fc
 assert [len(b) for b in paddle.batch(lambda: range(5), 2)()] == [2, 2, 1]
 assert paddle.reader.firstn is not None
 assert cpt.to_text(b"word") == "word"
+assert firstn is paddle.reader.firstn
+assert paddle.version.full_version == paddle.__version__
+for name, hint in (
+    ("paddle.distributed.launch", "psrt launch"),
+    ("paddle.fluid.debugger", "tools around training"),
+    ("paddle.fluid.transpiler.details", "ops of a transpiled program"),
+):
+    try:
+        __import__(name)
+    except ModuleNotFoundError as error:
+        assert hint in str(error), error
+    else:
+        raise AssertionError(name)
 print(NAME, sys.argv[1:], __name__)
 """
 

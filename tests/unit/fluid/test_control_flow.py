@@ -201,6 +201,35 @@ def test_a_branch_with_statistics_is_chosen_by_one_bool() -> None:
     np.testing.assert_allclose(np.ravel(found), [7, 2], atol=1e-5)
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_statistics_move_only_in_the_branch_that_is_taken(nested: bool) -> None:
+    x = layers.data("x", [2])
+    low, big = layers.reduce_sum(x) < 0.0, layers.reduce_sum(x) > -100.0
+
+    def normed() -> Variable:
+        return layers.batch_norm(x, momentum=0.5, moving_mean_name="mean")
+
+    inner = (lambda: layers.cond(big, normed, lambda: x)) if nested else normed
+    out = layers.cond(low, inner, lambda: x * 3.0)
+    exe = started()
+
+    (found,) = exe.run(feed={"x": np.array([[1, 2], [3, 4]], "f4")}, fetch_list=[out])
+    assert found.tolist() == [[3, 6], [9, 12]]
+    assert array("mean").tolist() == [0, 0]
+
+    (found,) = exe.run(feed={"x": np.array([[-1, -2], [-3, -4]], "f4")}, fetch_list=[out])
+    np.testing.assert_allclose(found, [[1, 1], [-1, -1]], atol=1e-4)
+    assert array("mean").tolist() == [-1, -1.5]
+
+
+def test_a_metric_of_a_branch_is_refused_since_it_would_count_every_batch() -> None:
+    scores, label = layers.data("x", [1]), layers.data("y", [1], dtype="int64")
+    low = layers.reduce_sum(scores) < 0.0
+
+    with pytest.raises(ProgramError, match=r"op auc .* in a branch.*layers.auc outside"):
+        layers.cond(low, lambda: layers.auc(scores, label)[0], lambda: layers.mean(scores))
+
+
 def test_print_shows_what_fluid_shows_in_the_branch_that_is_taken(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

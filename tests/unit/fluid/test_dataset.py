@@ -185,6 +185,26 @@ def test_sizes_of_all_trainers_are_asked_of_fleet(files: list[str]) -> None:
     assert sizes == (1012, 1000)
 
 
+def test_a_command_to_download_is_kept() -> None:
+    dataset = fluid.core.Dataset("MultiSlotDataset")
+    assert dataset.get_download_cmd() == "cat"
+
+    dataset.set_download_cmd("fetch -q")
+
+    assert dataset.get_download_cmd() == "fetch -q"
+
+
+def test_vars_to_merge_mean_any_number_of_records(files: list[str]) -> None:
+    vars, _ = line()
+    older, newer = (dataset_of(vars, files, "InMemoryDataset") for _ in range(2))
+
+    older.set_merge_by_lineid(vars)
+    newer.set_merge_by_lineid(0)
+
+    assert older._merge_size == newer._merge_size == 0
+    assert older.texts == newer.texts != ()
+
+
 def test_settings_can_be_given_by_the_names_of_paddle_2(files: list[str]) -> None:
     vars, _ = line()
     called = dataset_of(vars, files, "InMemoryDataset")

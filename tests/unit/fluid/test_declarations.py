@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import psrt
@@ -214,3 +215,27 @@ def test_what_psrt_does_otherwise_is_refused(ask: Callable[[], object], what: st
 def test_a_name_that_is_not_there_says_what_is(room: Any, name: str, instead: str) -> None:
     with pytest.raises(AttributeError, match=instead):
         getattr(room, name)
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_a_function_chooses_the_parameters_that_are_clipped(in_parts: bool) -> None:
+    x = fluid.layers.data("x", [1])
+    made = [fluid.layers.fc(x, 1, param_attr=name, bias_attr=False) for name in "ab"]
+    loss = fluid.layers.mean(fluid.layers.sums(made))
+    clip = fluid.clip.GradientClipByNorm(0.5, need_clip=lambda parameter: parameter.name == "b")
+    adam = fluid.optimizer.SGD(1.0, grad_clip=clip)
+    if in_parts:
+        adam.apply_gradients(adam.backward(loss))
+    else:
+        adam.minimize(loss)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    scope = fluid.global_scope()
+    before = {name: scope[name].item() for name in "ab"}
+
+    exe.run(feed={"x": np.full((2, 1), 3.0, "f4")})
+
+    moved = [before[name] - scope[name].item() for name in "ab"]
+    assert moved == pytest.approx([3.0, 0.5])
+    with pytest.raises(TypeError, match="need_clip is 'b', not a function"):
+        fluid.clip.GradientClipByValue(1.0, need_clip="b")  # type: ignore[arg-type]

@@ -341,6 +341,58 @@ def a_block_leaves_nothing_else() -> None:
         fluid.layers.increment(inside)
 
 
+def statistics_do_not_move_in_a_loop() -> None:
+    x, zero = fluid.layers.data("x", [2]), fluid.layers.zeros([1], "int64")
+    going = fluid.layers.less_than(zero, fluid.layers.ones([1], "int64"))
+
+    def repeated() -> None:
+        with fluid.layers.While(going).block():
+            fluid.layers.batch_norm(x)
+            fluid.layers.less_than(zero, zero, cond=going)
+
+    with pytest.raises(PsrtError, match=r"op batch_norm .* is in the loop"):
+        repeated()
+
+
+def integers_are_int64() -> None:
+    made = fluid.layers.cast(fluid.layers.fill_constant([1], "int32", 3), "int32")
+    kept = fluid.layers.create_tensor("int32", "kept", persistable=True)
+    fluid.layers.assign(made, kept)
+
+    (found,) = run(made)
+
+    assert found.dtype == np.int64
+    held = fluid.global_scope().find_var("kept")
+    assert held is not None
+    assert np.array(held.get_tensor()).dtype == np.int32
+
+
+def other_passes_are_refused() -> None:
+    passes = fluid.BuildStrategy()._finalize_strategy_and_create_passes()
+
+    with pytest.raises(PsrtError, match="psrt does not have it"):
+        passes.append_pass("fc_fuse_pass")
+
+
+def iterations_have_one_batch() -> None:
+    x = fluid.layers.data("x", [1])
+    loader = fluid.io.DataLoader.from_generator([x], iterable=False)
+    loader.set_batch_generator(lambda: ({"x": np.full((1, 1), n, "f4")} for n in range(3)))
+    threads = fluid.ExecutionStrategy()
+    threads.num_iteration_per_run = 2
+    seen = fluid.layers.increment(fluid.layers.create_global_var([1], 0, "int64", name="seen"))
+    compiled = fluid.CompiledProgram(fluid.default_main_program())
+    compiled.with_data_parallel(exec_strategy=threads, places=1)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    loader.start()
+
+    found = [exe.run(compiled, fetch_list=[x, seen]) for _ in range(2)]
+
+    assert [[value.item() for value in values] for values in found] == [[0, 2], [1, 4]]
+    loader.reset()
+
+
 DIFFERENCES: dict[str, Callable[[], None]] = {
     "seed 0 draws": runs_repeat,
     "temporary vars": names_end_in_out,
@@ -349,6 +401,10 @@ DIFFERENCES: dict[str, Callable[[], None]] = {
     "branches return": results_of_branches_have_one_type,
     "`DynamicRNN` and": steps_look_up_dense_rows,
     "an array of tensors": arrays_are_one_value,
+    "`batch_norm` in": statistics_do_not_move_in_a_loop,
+    "integers have": integers_are_int64,
+    "passes of": other_passes_are_refused,
+    "`num_iteration_per_run`": iterations_have_one_batch,
     "a var of the block": a_block_leaves_nothing_else,
     "pservers run the ops": rates_are_the_trainers,
     "schedules of": schedules_are_values,

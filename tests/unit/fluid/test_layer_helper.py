@@ -104,3 +104,12 @@ def test_the_only_output_of_a_layer_has_fluids_name_too() -> None:
     assert "fc_0.tmp_0" not in block.vars
     with pytest.raises(KeyError):
         block.vars["mean_1.tmp_0"]
+
+
+def test_whole_numbers_are_divided_towards_zero() -> None:
+    x = layers.data("x", [1], dtype="int64")
+    numbers = np.array([[3], [-13], [49], [98]])
+
+    (found,) = fluid.Executor().run(feed={"x": numbers}, fetch_list=[x / 49])
+
+    assert (found.dtype, found.ravel().tolist()) == (np.int64, [0, 0, 1, 2])

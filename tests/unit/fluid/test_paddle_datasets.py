@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import gzip
 import io
+import pickle
 import re
 import tarfile
 import zipfile
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from psrt.core.errors import DataError
-from psrt.fluid.paddle.dataset import common, conll05, imdb, movielens, wmt14, wmt16
+from psrt.fluid.paddle.dataset import cifar, common, conll05, imdb, movielens, wmt14, wmt16
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(common, "DATA_HOME", str(tmp_path))
-    for name in ("imdb", "movielens", "conll05st", "wmt14", "wmt16"):
+    for name in ("cifar", "imdb", "movielens", "conll05st", "wmt14", "wmt16"):
         (tmp_path / name).mkdir()
     return tmp_path
 
@@ -136,3 +139,24 @@ def test_words_of_a_language_are_numbered_by_frequency(home: Path) -> None:
     assert list(wmt16.train(5, 4, "de")())[1] == ([0, 3, 4, 1], [0, 3, 2], [3, 2, 1])
     with pytest.raises(ValueError, match="not en or de"):
         wmt16.test(5, 5, "fr")
+
+
+def test_colour_images_are_numbers_from_0_to_1_and_nothing_else_is_unpickled(home: Path) -> None:
+    pixels = np.random.default_rng(2).integers(0, 256, (3, 3072), dtype=np.uint8)
+    ten = {b"data": pixels[:2], b"labels": [3, 9]}
+    hundred = {b"data": pixels[2:], b"fine_labels": [77]}
+    parts = {"data_batch_1": ten, "test_batch": {b"data": pixels[2:], b"labels": [Path]}}
+    files = {f"cifar-10-batches-py/{n}": pickle.dumps(part, 2) for n, part in parts.items()}
+    archive(home / "cifar" / "cifar-10-python.tar.gz", files)
+    archive(home / "cifar" / "cifar-100-python.tar.gz", {"c/train": pickle.dumps(hundred, 2)})
+
+    found = [*cifar.train10()(), *cifar.train100()()]
+
+    assert [label for _, label in found] == [3, 9, 77]
+    np.testing.assert_allclose([image for image, _ in found], pixels / 255, rtol=1e-6)
+    again = islice(cifar.train10(cycle=True)(), 3)
+    assert [label for _, label in again] == [3, 9, 3]
+    with pytest.raises(DataError, match=r"holds pathlib.*Path, which is no array"):
+        list(cifar.test10()())
+    with pytest.raises(DataError, match="has no file whose name begins with test"):
+        list(cifar.test100()())

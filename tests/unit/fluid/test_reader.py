@@ -69,7 +69,7 @@ def test_batches_may_be_lists_or_feeds_and_come_as_lists() -> None:
     loader = fluid.io.DataLoader.from_generator([x, words], 2, return_list=True)
     loader.set_batch_generator(lambda: [(VALUES[:2], lists), {"x": VALUES[2:], "words": lists}])
 
-    found = [(np.array(x).sum(), np.array(ids).tolist()) for x, ids in loader()]
+    found = [(np.array(x).sum(), np.array(ids).tolist()) for ((x, ids),) in loader()]
 
     assert found == [(6.0, [[1]]), (60.0, [[1]])]
 

@@ -84,3 +84,17 @@ def test_fetched_tensors_become_arrays_unless_they_have_lengths() -> None:
     assert lists._get_float_element(2) == 5.0
     with pytest.raises(DataError, match="with a LoD"):
         executor.as_numpy(lists)
+
+
+@pytest.mark.parametrize("values", [[1, 3, 5], []])
+def test_a_run_leaves_a_persistable_tensor_in_its_scope_in_its_own_dtype(values: list[int]) -> None:
+    given = np.array(values, np.int32)
+    kept = layers.create_tensor("int32", name="kept", persistable=True)
+    layers.assign(given, kept)
+    layers.assign(given, layers.create_tensor("int32", name="gone"))
+
+    assert fluid.Executor().run(feed={}, fetch_list=[]) == []
+
+    found = executor._fetch_var("kept")
+    assert (found.tolist(), found.dtype) == (values, np.int32)
+    assert fluid.global_scope().find_var("gone") is None

@@ -111,6 +111,46 @@ def test_slots_and_attributes_of_an_op_are_objects(slot: str, value: object) -> 
         Program.from_text(f'psrt-program 1 {{"seed": 0}}\nop {json.dumps(fields)}\n')
 
 
+def test_branches_within_branches_have_a_text_that_grows_by_levels_alone() -> None:
+    def nested(x: Var, low: Var, depth: int) -> Var:
+        if not depth:
+            return layers.fc(x, 2)
+        found = layers.cond(low, lambda: nested(x, low, depth - 1), lambda: x * 2.0)
+        assert isinstance(found, Var)
+        return found
+
+    sizes = []
+    for depth in range(1, 6):
+        with program() as p:
+            x = layers.data("x", (2,))
+            nested(
+                x,
+                layers.less_than(layers.reduce_sum(x), layers.fill_constant((), "float32", 0.0)),
+                depth,
+            )
+        sizes.append(len(p.to_text()))
+        assert Program.from_text(p.to_text()) == p
+
+    assert sizes[-1] - sizes[-2] < 1.5 * (sizes[1] - sizes[0])
+
+
+def test_a_turn_written_as_a_string_is_read_too() -> None:
+    with program() as p:
+        x = layers.data("x", (2,))
+        layers.cond(
+            layers.less_than(layers.reduce_sum(x), layers.fill_constant((), "float32", 0.0)),
+            lambda: x * 2.0,
+            lambda: x,
+        )
+    lines = p.to_text().splitlines()
+    at = next(n for n, line in enumerate(lines) if '"while_loop"' in line)
+    fields = json.loads(lines[at].removeprefix("op "))
+    fields["attrs"]["body"] = next(op for op in p.ops if op.type == "while_loop").attrs["body"]
+    lines[at] = f"op {json.dumps(fields)}"
+
+    assert Program.from_text("\n".join([*lines, ""])) == p
+
+
 def test_seed_of_a_parameter_depends_on_program_seed_and_name_alone() -> None:
     first, second = ctr(seed=3), ctr(seed=4)
 

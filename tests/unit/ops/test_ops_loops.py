@@ -178,6 +178,8 @@ def test_what_a_loop_cannot_carry_is_refused() -> None:
         ids = layers.data("ids", (1,), "int64")
         with pytest.raises(ProgramError, match="is in the loop"):
             layers.while_loop(lambda _: forever, lambda x: layers.embedding(ids, (4, 2)) + x, [x])
+        with pytest.raises(ProgramError, match=r"op batch_norm .* is in the loop.*statistics"):
+            layers.while_loop(lambda _: forever, layers.batch_norm, [x])
         with pytest.raises(ProgramError, match="has other elements"):
             layers.array_write(x, number(0), layers.create_array((2,)))
         with pytest.raises(ProgramError, match="not one of array_write"):

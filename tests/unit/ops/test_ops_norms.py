@@ -124,6 +124,21 @@ def test_clone_for_test_reads_what_training_wrote() -> None:
     np.testing.assert_allclose(one_row, normalised(ROWS, (0,))[:1], rtol=1e-4, atol=1e-5)
 
 
+def test_running_statistics_stay_where_a_condition_is_false() -> None:
+    with program() as p:
+        moves = layers.less_than(layers.reduce_sum(batch()), layers.fill_constant((), "float32", 0))
+        out = layers.batch_norm(p.vars["x"], momentum=0.8, condition=moves)
+    executor, scope = ready(p, {})
+
+    for x, expected in (
+        (np.abs(ROWS), 0.0 * ROWS[0]),
+        (-np.abs(ROWS), -0.2 * np.abs(ROWS).mean(0)),
+    ):
+        (found,) = executor.run({"x": x}, [out])
+        np.testing.assert_allclose(found, normalised(x, (0,)), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(scope["batch_norm_0.w_1"], expected, rtol=1e-5)
+
+
 def test_running_statistics_are_not_trained() -> None:
     with program() as p:
         optimizer.Sgd(0.1).minimize(layers.mean(layers.batch_norm(batch())))

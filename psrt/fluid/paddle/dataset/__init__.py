@@ -3,6 +3,7 @@
 common       the folder of the files, and the error for one that is missing
 uci_housing  13 numbers of a district, and its price
 mnist        images of digits
+cifar        colour images of 10 and 100 classes
 imikolov     n-grams of the Penn Treebank
 imdb         reviews of films, good and bad
 movielens    ratings of films
@@ -14,6 +15,7 @@ psrt downloads nothing. Files have PaddlePaddle's names, in `DATA_HOME/<name>/`.
 """
 
 from psrt.fluid.paddle.dataset import (
+    cifar,
     common,
     conll05,
     imdb,
@@ -25,5 +27,15 @@ from psrt.fluid.paddle.dataset import (
     wmt16,
 )
 
-__all__ = ["common", "conll05", "imdb", "imikolov", "mnist", "movielens", "uci_housing", "wmt14"]
+__all__ = [
+    "cifar",
+    "common",
+    "conll05",
+    "imdb",
+    "imikolov",
+    "mnist",
+    "movielens",
+    "uci_housing",
+    "wmt14",
+]
 __all__ += ["wmt16"]

@@ -55,12 +55,8 @@ class Loop(RepeatedLayers):
 
     def _check(self, ops: Sequence[Op], carried: Sequence[tuple[Var, Var]]) -> None:
         """Raise for what a turn cannot do."""
-        vars = self._layer.program.vars
         for op in ops:
-            if "table" in op.inputs or any(vars[name].kind == "state" for name in op.writes()):
-                raise self._layer.error(
-                    f"{op} is in the loop", "Look up rows, and keep metrics, outside of it."
-                )
+            self._check_op(op, "loop")
         for before, after in carried:
             if before.type != after.type:
                 raise self._layer.error(

@@ -250,10 +250,7 @@ class Recurrence(RepeatedLayers):
         """Raise for what a step cannot do or read."""
         vars = self._layer.program.vars
         for op in ops:
-            if "table" in op.inputs or any(vars[name].kind == "state" for name in op.writes()):
-                raise self._layer.error(
-                    f"{op} is in the step", "Look up rows, and keep metrics, outside of it."
-                )
+            self._check_op(op, "step")
         for name in captured:
             if vars[name].shape[:1] == (ROWS,):
                 raise self._layer.error(

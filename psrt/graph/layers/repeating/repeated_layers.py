@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from psrt.graph.builder import Layer
 from psrt.graph.program import Op
 
+_KEPT = ("state", "parameter")
+
 
 class RepeatedLayers:
     """Layers between `begin` and `_taken`; they leave the program for the op that repeats them."""
@@ -32,6 +34,15 @@ class RepeatedLayers:
         yield
         self._begin = len(ops)
         ops += inside
+
+    def _check_op(self, op: Op, where: str) -> None:
+        """Raise for an op that repetition would get wrong: it reads a table, or keeps values."""
+        vars = self._layer.program.vars
+        if "table" in op.inputs or any(vars[name].kind in _KEPT for name in op.writes()):
+            raise self._layer.error(
+                f"{op} is in the {where}",
+                "Look up rows, and keep metrics and the statistics of batch_norm, outside of it.",
+            )
 
     def _taken(self) -> list[Op]:
         """Take the layers out of the program."""

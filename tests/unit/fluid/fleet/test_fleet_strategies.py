@@ -235,6 +235,21 @@ def test_runtime_configs_are_the_attributes_as_a_dict() -> None:
         config.runtime_configs["send_wait_times"]
 
 
+def test_knobs_are_texts_to_programs_that_take_them_for_such() -> None:
+    strategy = StrategyFactory.create_async_strategy()
+    strategy.set_trainer_runtime_config({"communicator_send_queue_size": "20"})
+    config = strategy.get_trainer_runtime_config()
+    config.runtime_configs["communicator_send_wait_times"] = "7"  # type: ignore[assignment]
+
+    assert config.runtime_configs["communicator_send_queue_size"] == "20"
+    assert config.runtime_configs["communicator_send_queue_size"] != "2"
+    assert config.communicator_send_queue_size == 20
+    flags = config.get_communicator_flags()
+    assert flags["communicator_send_wait_times"] == "7"
+    assert flags["communicator_independent_recv_thread"] == "1"
+    assert "rpc_deadline" not in flags
+
+
 @pytest.mark.parametrize("name", TrainerRuntimeConfig.defaults())
 def test_every_trainer_knob_may_come_from_the_environment(
     monkeypatch: pytest.MonkeyPatch, name: str

@@ -6,10 +6,17 @@ import importlib
 
 import pytest
 
+import psrt.fluid as fluid
 from psrt.config.load import environment
-from psrt.core.errors import ConfigError
+from psrt.core.errors import ConfigError, ProgramError
 from psrt.fluid.incubate.fleet.base import role_maker
 from psrt.fluid.incubate.fleet.base.role_maker import Role
+from psrt.fluid.incubate.fleet.collective import CollectiveOptimizer
+from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler import (
+    DistributedTranspiler,
+    TranspilerOptimizer,
+)
+from psrt.fluid.transpiler import DistributeTranspilerConfig
 
 PSERVERS = ["127.0.0.1:6170", "127.0.0.1:6171"]
 PREFIXES = ("TRAINING_ROLE", "PADDLE_", "POD_IP", "OMPI_", "PMI_", "SLURM_")
@@ -205,3 +212,25 @@ def test_a_role_maker_with_a_store_is_refused() -> None:
 def test_the_name_of_no_role_maker_is_answered_with_the_nearest() -> None:
     with pytest.raises(AttributeError, match=r"Did you mean PaddleCloudRoleMaker\?"):
         role_maker.PaddleCloudRolemaker  # noqa: B018
+
+
+def test_an_optimizer_of_a_cluster_needs_a_role_to_minimize() -> None:
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [2]), 1))
+
+    with pytest.raises(ConfigError, match=r"without a role.*distributed_optimizer"):
+        TranspilerOptimizer(fluid.optimizer.Adam(0.1)).minimize(loss)
+    with pytest.raises(ProgramError, match=r"before fleet.init"):
+        CollectiveOptimizer(fluid.optimizer.Adam(0.1), strategy=None).minimize(loss)
+
+
+def test_the_default_program_may_be_cut_by_another_config() -> None:
+    made = DistributedTranspiler()
+    with pytest.raises(ConfigError, match="'config', which is no config"):
+        made._transpile("config")  # type: ignore[arg-type]
+    made.init(role_maker.UserDefinedRoleMaker(0, role_maker.Role.SERVER, 2, PSERVERS))
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [2]), 1))
+    fluid.optimizer.SGD(0.1).minimize(loss)
+
+    made._transpile(DistributeTranspilerConfig())
+
+    assert made.main_program.job is not None

@@ -84,7 +84,7 @@ class CollectiveOptimizer:
             )
         self._optimizer = optimizer
         self._config = (strategy or CollectiveStrategy()).config()
-        self._role = role or fleet._known
+        self._role = role
         self._on_parts = on_parts or fleet._take
 
     def minimize(
@@ -96,7 +96,7 @@ class CollectiveOptimizer:
     ) -> tuple[Any, Any]:
         """Call the optimizer's `minimize`, then make the program that of a worker of the group."""
         made = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
-        program, role = loss.program, self._role
+        program, role = loss.program, self._role or fleet._known
         assert isinstance(program, FluidProgram)
         endpoints = role.get_trainer_endpoints()
         transpiler = FluidTranspiler(self._config)

@@ -50,7 +50,7 @@ class TranspilerStrategy:
         self._trainer_runtime_config = TrainerRuntimeConfig()
         self._server_runtime_config = ServerRuntimeConfig()
         self._execute_strategy = ExecutionStrategy(num_threads=cpu_num())
-        self._build_strategy = BuildStrategy()
+        self._build_strategy = BuildStrategy(async_mode=True)
         if cpu_num() > 1:
             self._build_strategy.reduce_strategy = ReduceStrategy.Reduce
         self._debug_opt: dict[str, Any] = {}

@@ -26,17 +26,19 @@ from psrt.core.errors import ConfigError, ProgramError, UnavailableError
 from psrt.data.datasets import Records, Scattering
 from psrt.fluid import io
 from psrt.fluid.executor import FluidExecutor
-from psrt.fluid.framework import FluidProgram
+from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.incubate.fleet.base.fleet_base import Fleet
 from psrt.fluid.incubate.fleet.base.metrics import FleetMetrics
 from psrt.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker, RoleMakerBase
 from psrt.fluid.incubate.fleet.base.util import UtilBase
 from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
     TranspilerStrategy,
+    strategy_of,
 )
 from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.transpiler_optimizer import (
     ProgramPair,
     TranspilerOptimizer,
+    parts_of,
 )
 from psrt.fluid.names import Variable, missing
 from psrt.fluid.optimizer import Optimizer
@@ -244,6 +246,12 @@ class DistributedTranspiler(Fleet):
 
     def _take(self, parts: ProgramPair) -> None:
         self._parts = parts
+
+    def _transpile(self, config: DistributeTranspilerConfig) -> None:
+        """Cut the default main program again, by another config; raises for what is none."""
+        if not isinstance(config, DistributeTranspilerConfig):
+            raise ConfigError(f"fleet._transpile was given {config!r}, which is no config.")
+        self._take(parts_of(default_main_program(), None, strategy_of(config), self._known))
 
     def _connection(self) -> Any:
         program = self.main_program

@@ -33,14 +33,18 @@ class ProgramPair:
 
 
 class TranspilerOptimizer:
-    """An optimizer of a cluster; `minimize` passes the programs it makes to `on_parts`."""
+    """An optimizer of a cluster; `minimize` passes the programs it makes to `on_parts`.
+
+    `fleet.distributed_optimizer` makes one with the role of this process. Without a role it trains
+    no cluster.
+    """
 
     def __init__(
         self,
         optimizer: Optimizer,
-        strategy: TranspilerStrategy | DistributeTranspilerConfig | None,
-        role: RoleMakerBase,
-        on_parts: Callable[[ProgramPair], None],
+        strategy: TranspilerStrategy | DistributeTranspilerConfig | None = None,
+        role: RoleMakerBase | None = None,
+        on_parts: Callable[[ProgramPair], None] | None = None,
     ) -> None:
         if not isinstance(optimizer, Optimizer):
             raise ConfigError(
@@ -57,7 +61,16 @@ class TranspilerOptimizer:
         parameter_list: Sequence[str | Variable] | None = None,
         no_grad_set: Sequence[str | Variable] | None = None,
     ) -> tuple[Any, Any]:
-        """Call the optimizer's `minimize`, then cut the program into the cluster's parts."""
+        """Call the optimizer's `minimize`, then cut the program into the cluster's parts.
+
+        Raises `ConfigError` without a role, for a loss that is no variable, and for a startup
+        program that is no program.
+        """
+        if self._role is None or self._on_parts is None:
+            raise ConfigError(
+                "minimize was called on an optimizer of a cluster without a role.",
+                hint="Make it with fleet.distributed_optimizer(optimizer, strategy).",
+            )
         made = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
         program = loss.program
         assert isinstance(program, FluidProgram)
