@@ -12,6 +12,13 @@ from collections.abc import Iterator
 import pytest
 
 
+@pytest.fixture(scope="module")
+def cheap_collections() -> None:
+    """Let full collections visit only what tests of one module make: they ask for many."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     gc.disable()

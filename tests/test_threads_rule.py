@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "psrt"
+from tests.house import PACKAGE, ROOT, tree
+
 CONSTRUCTOR = PACKAGE / "core" / "threads.py"
 NAMES = {"threading.Thread", "threading.Timer", "_thread.start_new_thread", "_thread.start_new"}
 
@@ -54,11 +53,11 @@ def test_only_one_file_constructs_threads() -> None:
         f"{path.relative_to(ROOT)}:{line}"
         for path in sorted(PACKAGE.rglob("*.py"))
         if path != CONSTRUCTOR
-        for line in constructed(ast.parse(path.read_text()))
+        for line in constructed(tree(path))
     }
 
     assert found == set()
-    assert list(constructed(ast.parse(CONSTRUCTOR.read_text())))
+    assert list(constructed(tree(CONSTRUCTOR)))
 
 
 @pytest.mark.parametrize(

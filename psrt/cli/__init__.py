@@ -3,6 +3,7 @@
 options     flags made from the configuration schema
 progress    progress on stderr
 results     results on stdout
+lazy        groups that import a command when it runs
 main        the group and its exit codes
 init        `psrt init`, which copies a job from `templates`
 service     `psrt service`, and psrt as a service of systemd

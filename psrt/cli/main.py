@@ -7,17 +7,15 @@ the catalogue have the codes of docs/reference/errors.md. Messages go to stderr.
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import click
-from click.shell_completion import CompletionItem
 
 import psrt as package
+from psrt.cli.lazy import LazyGroup, Subcommand
 from psrt.cli.options import dashed
 from psrt.config.load import debug, is_debugging
 from psrt.config.older_flags import instead_of
@@ -35,15 +33,6 @@ The same by hand, one process per terminal or host:
   psrt pserver --port 6170
   psrt trainer --endpoints 127.0.0.1:6170 ctr_dnn.toml
 """
-
-
-@dataclass(frozen=True)
-class Subcommand:
-    """The module of a command, and its line in `psrt --help`, printed without importing it."""
-
-    module: str
-    attribute: str
-    help: str
 
 
 SUBCOMMANDS = {
@@ -111,29 +100,14 @@ SUBCOMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported when they are invoked."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(SUBCOMMANDS)
+class TopGroup(LazyGroup):
+    """The commands of psrt: each has `--debug`; the error of an unknown one names the nearest."""
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in SUBCOMMANDS:
-            return None
-        where = SUBCOMMANDS[name]
-        command: click.Command = getattr(importlib.import_module(where.module), where.attribute)
-        if all(option.name != "debug" for option in command.params):
+        command = super().get_command(ctx, name)
+        if command is not None and all(option.name != "debug" for option in command.params):
             command.params.append(_debug_option())
         return command
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names of commands with their lines, then flags; imports no command."""
-        named = [
-            CompletionItem(name, help=command.help)
-            for name, command in SUBCOMMANDS.items()
-            if name.startswith(incomplete)
-        ]
-        return named + click.Command.shell_complete(self, ctx, incomplete)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -143,10 +117,6 @@ class LazyGroup(click.Group):
             near = did_you_mean(args[0], SUBCOMMANDS, "psrt --help lists the commands.")
             raise click.UsageError(f"psrt has no command {args[0]!r}. {near}", ctx)
         return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, command.help) for name, command in SUBCOMMANDS.items()])
 
 
 def _debug_option() -> click.Option:
@@ -160,7 +130,8 @@ def _debug_option() -> click.Option:
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=TopGroup,
+    subcommands=SUBCOMMANDS,
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "token_normalize_func": dashed},
 )

@@ -49,15 +49,15 @@ def pairs(*options: list[str]) -> list[tuple[str, ...]]:
         for (i, one), (j, other) in itertools.combinations(enumerate(options), 2)
         for a, b in itertools.product(one, other)
     }
-    every, chosen = list(itertools.product(*options)), []
-
-    def met(row: tuple[str, ...]) -> set[tuple[int, str, int, str]]:
-        return {(i, a, j, b) for (i, a), (j, b) in itertools.combinations(enumerate(row), 2)}
-
+    met = {
+        row: {(i, a, j, b) for (i, a), (j, b) in itertools.combinations(enumerate(row), 2)}
+        for row in itertools.product(*options)
+    }
+    chosen = []
     while missing:
-        best = max(every, key=lambda row: len(met(row) & missing))
+        best = max(met, key=lambda row: len(met[row] & missing))
         chosen.append(best)
-        missing -= met(best)
+        missing -= met[best]
     return chosen
 
 

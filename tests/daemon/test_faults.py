@@ -20,7 +20,7 @@ from psrt.rpc.dialing import Carrier
 from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.wire.preamble import MAX_FRAME_BYTES, preamble
 from tests.support.carriers import eventually
-from tests.support.processes import DEADLINE_S, Running, child_with, psrt
+from tests.support.processes import DEADLINE_S, Running, child_of, psrt
 from tests.support.pserver import (
     DaemonProcess,
     daemon,
@@ -88,7 +88,7 @@ def test_a_killed_pserver_ends_the_launch_and_is_named_with_its_last_lines(
 
 def test_a_killed_trainer_ends_the_launch_and_is_named_with_its_last_lines(tmp_path: Path) -> None:
     with launched(tmp_path, "sync", pservers=1, trainers=2) as launch:
-        pid = child_with(launch.process.pid, "--trainer-id", "1")
+        pid = child_of(launch.process.pid, "trainer.1")
 
         os.kill(pid, signal.SIGKILL)
         code = launch.exit_code()

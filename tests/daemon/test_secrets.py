@@ -67,12 +67,14 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecretJob]:
             assert running.exit_code() == 0, running.output
     settings = Authority(folder / "certificates").issue("cluster")
     caller = ["--token-file", str(token), *flags_of(settings)]
-    words = " ".join(caller)
+    given = " ".join(caller)
     written = write_files(folder / "job", [lines(40 * BATCH, seed=1)], epochs=1_000_000)
-    args = "--pserver-args", f"{words} --log-level debug --metrics 127.0.0.1:0"
-    args = *args, "--trainer-args", f"{words} --log-level debug"
+    args = "--pserver-args", f"{given} --log-level debug --metrics 127.0.0.1:0"
+    args = *args, "--trainer-args", f"{given} --log-level debug"
     size = "--pservers", "1", "--trainers", "1", "--log-dir", str(folder / "logs")
-    with psrt(folder / "launch.log", "launch", str(written), *size, *args) as launch:
+    # Forked processes would show the command line of the one that they come from.
+    words = "launch", str(written), *size, *args
+    with psrt(folder / "launch.log", *words, is_forked=False) as launch:
         found = SecretJob(folder, launch, secrets_of(token, Path(settings.key)), caller)
         found.wait_for_training()
         refused = [*found.caller]

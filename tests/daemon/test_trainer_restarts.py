@@ -16,7 +16,7 @@ import pytest
 from tests.daemon.test_recovery import model_of
 from tests.support.carriers import eventually
 from tests.support.counting_job import BATCH, counts_in, write_counting_job
-from tests.support.processes import DEADLINE_S, Running, child_with, psrt
+from tests.support.processes import DEADLINE_S, Running, child_of, psrt
 from tests.support.small_job import BATCH as SMALL_BATCH
 from tests.support.small_job import lines, write_files
 
@@ -55,7 +55,7 @@ def kill(running: Running, job: Path, name: str, trainer: int, after: int) -> No
 
     eventually(lambda: steps() >= after or running.process.poll() is not None, "steps", DEADLINE_S)
     assert running.process.poll() is None, running.output
-    os.kill(child_with(running.process.pid, "--trainer-id", str(trainer)), signal.SIGKILL)
+    os.kill(child_of(running.process.pid, f"trainer.{trainer}"), signal.SIGKILL)
     again = f"trainer.{trainer} was killed and is started again"
     count = running.output.count(again)
     eventually(lambda: running.output.count(again) > count or count > 0, again, DEADLINE_S)

@@ -3,8 +3,8 @@
     python -m tests.package.check files DIST       the wheel in DIST holds psrt/, whole and alone
     python -m tests.package.check training VENV    psrt of VENV writes a job and trains it
 
-Training happens in a temporary folder, which is also the home directory: compiled kernels are
-filed under the path of the installation, so those of a passing one would never be used again.
+Training happens in a temporary folder, with the compiled kernels of this user: those of a
+checkout with equal sources serve an installation as well.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def check_training(venv: Path) -> None:
     """Follow the README of a job that the installed command writes, outside the checkout."""
     programs = venv / "bin"
     with tempfile.TemporaryDirectory() as home:
-        kept = {name: value for name, value in clean_environment().items() if name != "PYTHONPATH"}
-        environment = kept | {"HOME": home}
+        own = clean_environment()
+        environment = {name: value for name, value in own.items() if name != "PYTHONPATH"}
         check_version(programs, environment, home)
         subprocess.run([programs / "psrt", "init", "job"], cwd=home, env=environment, check=True)
         for said in islice(follow_readme(Path(home, "job"), programs, environment), TRAINED):

@@ -224,7 +224,7 @@ MUTATIONS: dict[str, Mutation] = {
         RecordedLineage, "record", "async", mistakes.oldest_position
     ),
     "a recovered pserver forgets the new number": Mutation(
-        served_job, "find", "async", mistakes.resize_forgotten, kind="resizes", first=295
+        served_job, "find", "async", mistakes.resize_forgotten, kind="resizes", first=435
     ),
     "a change of the number forgets former processes": Mutation(
         Resizing, "former", "sync", always(frozenset()), kind="resizes", first=40

@@ -1,7 +1,7 @@
 """`psrt` in a process that is forked from one that has loaded it: a tenth of a start's CPU time.
 
 It is the command of users from its first line on, and a process of its own: with its signals, its
-files and its end. Only the start of Python is left out.
+files and its end. Only the start of Python is left out; so it is of the children of a launch.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
+
+from tests.support.forked_children import fork_children
 
 CONTEXT: ForkServerContext = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.support.preloaded"])
@@ -73,6 +75,13 @@ def _main(arguments: list[str], environment: dict[str, str], log: Path, director
     os.environ.clear()
     os.environ.update(environment)
     tempfile.tempdir = None
+    if arguments[0] == "launch":
+        fork_children(_run)
+    os._exit(_run(arguments))
+
+
+def _run(arguments: list[str]) -> int:
+    """The command to its end, with all that Python does then; returns the exit code."""
     sys.argv = ["psrt", *arguments]
     from psrt.cli.main import run
 
@@ -81,4 +90,4 @@ def _main(arguments: list[str], environment: dict[str, str], log: Path, director
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)
+    return code

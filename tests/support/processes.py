@@ -97,12 +97,11 @@ def start(
         )
 
 
-def child_with(parent: int, *arguments: str) -> int:
-    """The pid of the one child of `parent` whose command line has `arguments` in a row."""
-    needle = "\0".join(("", *arguments, ""))
-    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    found = [pid for pid in children if needle in Path(f"/proc/{pid}/cmdline").read_text()]
-    assert len(found) == 1, f"{len(found)} children of {parent} have {arguments}"
+def child_of(launch: int, name: str) -> int:
+    """The pid of the process `name`, such as trainer.1, of a forked launch."""
+    children = Path(f"/proc/{launch}/task/{launch}/children").read_text().split()
+    found = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text().strip() == name]
+    assert len(found) == 1, f"{len(found)} children of {launch} are {name}"
     return int(found[0])
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.carriers import eventually
-from tests.support.processes import DEADLINE_S, Running, child_with, psrt
+from tests.support.processes import DEADLINE_S, Running, child_of, psrt
 
 
 @dataclass
@@ -25,7 +25,7 @@ class WatchedJob:
     @contextlib.contextmanager
     def stopped(self, trainer: int) -> Iterator[None]:
         """Stop the process of a trainer, as one that hangs."""
-        pid = child_with(self.running.process.pid, "--trainer-id", str(trainer))
+        pid = child_of(self.running.process.pid, f"trainer.{trainer}")
         os.kill(pid, signal.SIGSTOP)
         try:
             yield

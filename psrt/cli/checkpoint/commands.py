@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from psrt.cli.checkpoint import checking, compacting, diffing, exporting, listing, making
+from psrt.cli.lazy import LazyGroup, Subcommand
 
 _EPILOG = """\b
 Examples:
@@ -20,8 +20,49 @@ Examples:
   psrt launch --checkpoint-dir checkpoints --resume latest job.toml
 """
 
+SUBCOMMANDS = {
+    "list": Subcommand(
+        "psrt.cli.checkpoint.listing",
+        "list_cuts",
+        "List the cuts of a directory, the oldest first.",
+    ),
+    "show": Subcommand(
+        "psrt.cli.checkpoint.listing",
+        "show",
+        "Show the job, positions of trainers, tables and parts of a cut.",
+    ),
+    "verify": Subcommand(
+        "psrt.cli.checkpoint.checking",
+        "verify",
+        "Read every byte of cuts and compare all checksums.",
+    ),
+    "save": Subcommand(
+        "psrt.cli.checkpoint.making",
+        "save",
+        "Ask a running job for a cut now, and wait until it is complete.",
+    ),
+    "prune": Subcommand(
+        "psrt.cli.checkpoint.making",
+        "prune",
+        "Delete old cuts, and incomplete ones that are older than the newest complete cut.",
+    ),
+    "compact": Subcommand(
+        "psrt.cli.checkpoint.compacting",
+        "compact_cut",
+        "Merge an incremental cut and those that it builds on into one full cut.",
+    ),
+    "diff": Subcommand(
+        "psrt.cli.checkpoint.diffing", "diff", "Show how parameters differ between two cuts."
+    ),
+    "export": Subcommand(
+        "psrt.cli.checkpoint.exporting",
+        "export",
+        "Write the parameters of a cut to a new directory OUT.",
+    ),
+}
 
-@click.group(epilog=_EPILOG)
+
+@click.group(cls=LazyGroup, subcommands=SUBCOMMANDS, epilog=_EPILOG)
 def checkpoint() -> None:
     """Show, check, compare, export, make and delete the cuts of jobs.
 
@@ -29,14 +70,3 @@ def checkpoint() -> None:
     --checkpoint-dir, and a job that is started with --resume goes on from one. DIR is a directory,
     or a URL such as s3://bucket/job.
     """
-
-
-for _command in (
-    *listing.COMMANDS,
-    checking.verify,
-    *making.COMMANDS,
-    compacting.compact_cut,
-    diffing.diff,
-    exporting.export,
-):
-    checkpoint.add_command(_command)

@@ -127,6 +127,3 @@ def _parts(cut: SavedCut) -> list[str]:
         for file in part["files"]
     ]
     return aligned([("pserver", "file", "bytes"), *rows], left=(0, 1))
-
-
-COMMANDS = (list_cuts, show)

@@ -96,6 +96,3 @@ def _superfluous(directory: Directory, retention: Retention) -> list[int]:
     broken = set(leftovers) - set(complete)
     dropped = retention.dropped(complete, Bases(directory).of)
     return sorted({*dropped, *broken}, reverse=True)
-
-
-COMMANDS = (save, prune)

@@ -4,7 +4,8 @@ options   Flags that commands share, and the report of commands that write files
 check     `split` and `check`
 stat      `stat`
 public    Public data sets whose rows Python makes
-commands  The group, `convert` and the other converters
+converting  `convert` and the other converters
+commands  The group
 """
 
 from psrt.cli.data.commands import data

@@ -68,6 +68,3 @@ def check(*, files: tuple[str, ...], format: Format) -> int:
         f"{found.files_with_errors} of {counted(len(paths), 'file')}"
     )
     return 1 if found.errors else 0
-
-
-COMMANDS = (split, check)

@@ -126,6 +126,3 @@ def synth_text(
         click.echo(f"{part}: {rows:,} sentences of {length} words")
     if not math.isnan(perplexity):
         click.echo(f"best possible test perplexity {perplexity:.1f} (the planted model's own)")
-
-
-COMMANDS = (avazu, imikolov, movielens, synth_text)

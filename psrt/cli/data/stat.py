@@ -61,7 +61,7 @@ def stat(
     exact_ids: int,
     png: Path | None,
 ) -> None:
-    """Print statistics of files: examples, values, ids and their skew, and the rate of the label.
+    """Print statistics of files: examples, values, ids and their skew, and the label's rate.
 
     missing is the share of examples without a value; the top 1 % are the ids that occur most, and
     their share of all occurrences. low, mean and high are of floats.

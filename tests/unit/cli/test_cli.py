@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,11 +11,13 @@ import click
 import pytest
 
 from psrt.cli import main
+from psrt.cli.checkpoint import checkpoint
 from psrt.cli.config import config
 from psrt.cli.data.commands import data
 from psrt.cli.graph import graph
 from psrt.cli.init import init
 from psrt.cli.launch import launch
+from psrt.cli.lazy import LazyGroup
 from psrt.cli.models import export
 from psrt.cli.options import options_of
 from psrt.cli.predict import predict
@@ -41,7 +42,7 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]],
 
     def run(body: Callable[[], object]) -> int:
         probe = click.Command("probe", callback=body)
-        monkeypatch.setattr(main.LazyGroup, "get_command", lambda *_: probe)
+        monkeypatch.setattr(main.TopGroup, "get_command", lambda *_: probe)
         return main.run(["probe"])
 
     return run
@@ -116,13 +117,14 @@ def test_every_command_teaches_with_an_example(own: click.Command) -> None:
     )
 
 
-@pytest.mark.parametrize("name", main.SUBCOMMANDS)
-def test_the_line_psrt_help_shows_is_the_commands_own_first_line(name: str) -> None:
-    where = main.SUBCOMMANDS[name]
+@pytest.mark.parametrize("group", [main.psrt, checkpoint, data], ids=lambda group: group.name)
+def test_the_line_that_help_shows_is_the_commands_own_first_line(group: LazyGroup) -> None:
+    context = click.Context(group)
+    own = {name: group.get_command(context, name) for name in group.list_commands(context)}
 
-    own = getattr(importlib.import_module(where.module), where.attribute)
-
-    assert own.help.splitlines()[0] == where.help
+    assert {name: each.name for name, each in own.items()} == {name: name for name in own}
+    shown = {name: each.help for name, each in group.subcommands.items()}
+    assert {name: each.help.splitlines()[0] for name, each in own.items()} == shown
 
 
 @pytest.mark.parametrize(
@@ -152,9 +154,17 @@ def test_options_arrive_as_text_and_those_not_given_as_none() -> None:
     assert set(seen.values()) == {None}
 
 
-def test_psrt_help_imports_no_subcommand() -> None:
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["--help"], "Run a job or a script on a cluster."),
+        (["checkpoint", "--help"], "Show how parameters differ between two cuts."),
+        (["data", "--help"], "Cut a text file into parts of consecutive lines"),
+    ],
+)
+def test_help_of_a_group_imports_no_command(words: list[str], shown: str) -> None:
     script = (
-        "import sys; from psrt.cli.main import run; code = run(['--help']);"
+        f"import sys; from psrt.cli.main import run; code = run({words});"
         "heavy = {'numba', 'grpc', 'psrt.trainer', 'psrt.pserver', 'psrt.launch'};"
         "loaded = heavy & set(sys.modules); sys.exit(f'imported {loaded}' if loaded else code)"
     )
@@ -164,7 +174,7 @@ def test_psrt_help_imports_no_subcommand() -> None:
     )
 
     assert done.returncode == 0, done.stderr
-    assert "Run a job or a script on a cluster." in done.stdout
+    assert shown in done.stdout
 
 
 # --- psrt config and psrt version -----------------------------------------------------------------

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import click
 import pytest
 
 from psrt.cli import main
@@ -324,10 +325,11 @@ def test_a_pserver_without_cuts_refuses_and_names_the_setting(capsys: Capture) -
 # --- help -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", checkpoint.commands)
+@pytest.mark.parametrize("name", checkpoint.subcommands)
 def test_every_command_of_the_group_teaches_with_an_example(name: str) -> None:
-    own = checkpoint.commands[name]
+    own = checkpoint.get_command(click.Context(checkpoint), name)
 
+    assert own
     assert own.help
     assert f"psrt checkpoint {name}" in (own.epilog or "")
     assert f"psrt checkpoint {name}" in (checkpoint.epilog or "")

@@ -12,6 +12,8 @@ from psrt.core.types import Array
 
 CHUNK = 4096
 
+pytestmark = pytest.mark.usefixtures("cheap_collections")
+
 
 def copies(kept_chunks: int = 100) -> Copies:
     return Copies(kept_chunks * CHUNK, CHUNK)

@@ -39,7 +39,7 @@ def test_every_setting_of_cuts_is_an_option_of_the_page_with_its_default() -> No
 
 
 def test_every_command_is_on_a_page() -> None:
-    assert set(re.findall(r"psrt checkpoint (\w+)", TEXT + SAVED)) == set(checkpoint.commands)
+    assert set(re.findall(r"psrt checkpoint (\w+)", TEXT + SAVED)) == set(checkpoint.subcommands)
 
 
 def test_the_documents_of_a_cut_have_the_members_that_the_reference_names(tmp_path) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-import click
 import pytest
 
 import psrt
 from psrt.cli.data.commands import data
+from psrt.cli.lazy import LazyGroup
 from psrt.config.sections import DATA_FORMATS, SHARES
 from psrt.data.datasets.datasets import InMemoryDataset, QueueDataset
 from psrt.data.formats import formats
@@ -81,8 +81,8 @@ def test_the_decorators_stand_there() -> None:
 def test_the_commands_stand_there() -> None:
     told = [name for row in table("`psrt data …`") for name in names(row[0])]
 
-    assert isinstance(data, click.Group)
-    assert sorted(told) == sorted(data.commands)
+    assert isinstance(data, LazyGroup)
+    assert sorted(told) == sorted(data.subcommands)
 
 
 @pytest.mark.parametrize("extra", ["zstd", "fsspec", "parquet", "plot"])

@@ -34,6 +34,8 @@ WAIT_S = 10.0
 ROWS = MIN_PAYLOAD_BYTES // 64
 """Of 16 numbers: the fewest rows that are put into a segment."""
 
+pytestmark = pytest.mark.usefixtures("cheap_collections")
+
 
 class Ends:
     """Both ends of a connection that shares memory, as client and pserver have them."""

@@ -24,6 +24,7 @@ from psrt.rpc.wire import PULL_DENSE, PUSH_DENSE
 from tests.support.pserver import CALL_TIMEOUT_S, InprocPserver, inproc_pserver
 
 SIZE, RATE, STRENGTH, UPDATES = 12, 0.1, 0.5, 20
+pytestmark = pytest.mark.usefixtures("cheap_collections")
 START = specs.Uniform(0.5, 1.5)
 SPEC = specs.DenseTableSpec(
     name="w",
