@@ -41,7 +41,9 @@ class SspCommunicator(QueuedCommunicator):
 
     def __init__(self, mode: Ssp, pservers: PserverGroup, on_wait: Callable[[str], None]) -> None:
         endpoints = pservers.plan.endpoints
-        queue = MergeQueue(capacity=1, max_merge=1, linger_s=0.0, pservers=len(endpoints))
+        queue = MergeQueue(
+            capacity=1, max_merge=1, linger_s=0.0, pservers=len(endpoints), copies=pservers.copies
+        )
         super().__init__(pservers, on_wait, queue)
         self._mode = mode
         self._gate = EndpointThreads(endpoints[:1], "gate", pservers.crashes)
