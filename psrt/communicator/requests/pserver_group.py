@@ -92,7 +92,7 @@ class PserverGroup(JobCalls):
             )
         self.plan = plan
         self.copies = Copies() if retained is None else retained.copies
-        self.router = Router(plan, wire, self.copies)
+        self.router = Router(plan, wire, None if retained is None else self.copies)
         self.lineage = Lineage(len(endpoints))
         self.call_timeout_s = call_timeout_s
         self.counters = Counters()

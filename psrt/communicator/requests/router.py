@@ -47,7 +47,8 @@ class Router:
 
     `exact` overrides the precision of `wire` with float32. `rates` are the learning rates of
     updates whose trainer decides them, by parameter; the others are those of their schedules. With
-    `sums` a round updates by the sum of gradients. Rows for several pservers are made by `copies`.
+    `sums` a round updates by the sum of gradients. `copies` makes the memory of rows for several
+    pservers.
     """
 
     def __init__(
@@ -63,7 +64,8 @@ class Router:
             self._blocks.setdefault(block.spec.parameter, []).append((index[bucket], block.spec))
         self._tables = {spec.name: spec for spec in plan.sparse}
         self._shard_bounds = np.asarray(plan.shard_bounds, np.int64)
-        self._wire, self._copies = wire or WirePrecision(), copies or Copies()
+        self._wire = wire or WirePrecision()
+        self._empty = np.empty if copies is None else copies.empty
         self._residuals = Residuals()
         self.known_ids = KnownIds()
         self.rates: Mapping[str, float] = {}
@@ -191,14 +193,14 @@ class Router:
 
     def _part_of(self, rows: SelectedRows, positions: I32) -> SelectedRows:
         """The rows at `positions` (n,)."""
-        ids = self._copies.empty((len(positions),), rows.ids.dtype)
+        ids = self._empty((len(positions),), rows.ids.dtype)
         np.take(rows.ids, positions, out=ids, mode="clip")
         counts = None if rows.counts is None else self._gathered(rows.counts, positions)
         values = self._gathered(rows.values, positions)
         return SelectedRows(ids, values, rows.height, rows.unique, counts)
 
     def _gathered(self, values: F32, positions: I32) -> F32:
-        out = self._copies.empty((len(positions), values.shape[1]), values.dtype)
+        out = self._empty((len(positions), values.shape[1]), values.dtype)
         row_kernels.gather(values, positions, out)
         return out
 
