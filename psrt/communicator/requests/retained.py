@@ -1,10 +1,11 @@
 """Pushes that a trainer keeps until they are durable, to send them again to a recovered pserver.
 
-A push is copied before it is first sent, if its arrays may change: those of a queue are copies that
-do not. Those of one step and pserver are added together, so that
-a recovery repeats all of a step or nothing: trainers that repeat rounds in one order never wait for
-each other. A cut that this trainer took part in has its pushes up to then; they are dropped when
-the cut is complete. A pserver that has more of them in a local cut reports up to which.
+A push is copied before it is first sent, if its arrays may change: those of a queue, and rows for
+one of several pservers, are in `copies` already and do not. Those of one step and pserver are added
+together, so that a recovery repeats all of a step or nothing: trainers that repeat rounds in one
+order never wait for each other. A cut that this trainer took part in has its pushes up to then;
+they are dropped when the cut is complete. A pserver that has more of them in a local cut reports up
+to which.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class RetainedPushes:
         self.has_trained = self.is_recorded = False
         self._clients = tuple(clients)
         self._kept: list[dict[int, RetainedPush]] = [{} for _ in clients]
+        self._durable_to = [0 for _ in clients]
         self._cuts: dict[int, list[int]] = {}  # the last push to each pserver before a cut
         self._pending = 0  # the cut under way that this trainer took part in, 0 = none
         self.copies = Copies(limit_bytes)
@@ -111,7 +113,10 @@ class RetainedPushes:
 
     def durable(self, endpoint: int, sequence: int) -> None:
         """Drop the pushes to one pserver up to `sequence`, which has them on disk."""
+        if sequence <= self._durable_to[endpoint]:
+            return  # as of most replies
         with self._changed:
+            self._durable_to[endpoint] = max(sequence, self._durable_to[endpoint])
             self._drop(endpoint, sequence)
             self._changed.notify_all()
 
