@@ -108,7 +108,7 @@ class AsyncCommunicator(QueuedCommunicator):
             mode.send_wait_times * WAIT_S,
             average=mode.merge == "average",
             pservers=len(plan.endpoints),
-            given=given,
+            copies=None if given else pservers.copies,
         )
         super().__init__(pservers, on_wait, queue, mode.thread_pool_size)
         size_bytes = sum(4 * math.prod(shape) for shape in plan.dense_shapes.values())

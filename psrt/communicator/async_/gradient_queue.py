@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psrt.communicator.base import Gradient, Versions
-from psrt.communicator.requests import WHOLE, Settled, Steps
+from psrt.communicator.requests import WHOLE, Copies, Settled, Steps
 from psrt.core.tensors import SelectedRows
 from psrt.core.tracing import TracedSpan
 from psrt.core.types import F32
@@ -24,24 +24,21 @@ NOTHING_SETTLED = Settled(0, "")
 
 
 class Group:
-    """Gradients of one parameter, of the steps `first` to `last`; dense ones are summed up in
-    `spare`. They may be `given`: nobody writes to them, here neither."""
+    """Gradients of one parameter, of the steps `first` to `last`; dense ones are summed up in an
+    array of `copies`. Without that, gradients are given: nobody writes to them, here neither."""
 
-    def __init__(
-        self, first: Gradient, step: int, spare: F32 | None = None, given: bool = False
-    ) -> None:
+    def __init__(self, first: Gradient, step: int, copies: Copies | None) -> None:
         self.count = 1
         self.first = self.last = step
         self.dense: F32 | None = None
         self._rows: list[SelectedRows] = []
-        self._given = given
+        self._given = copies is None
         if isinstance(first, SelectedRows):
             self._rows.append(self._kept(first))
-        elif given:
+        elif copies is None:
             self.dense = first
         else:
-            self.dense = np.empty_like(first) if spare is None else spare
-            np.copyto(self.dense, first)
+            self.dense = copies.copy(first)
 
     def add(self, gradient: Gradient, step: int) -> None:
         self.count += 1
@@ -87,16 +84,11 @@ def _counts(parts: list[SelectedRows]) -> F32 | None:
 
 
 class GradientQueue:
-    """Groups of at most `max_merge` gradients, oldest first; steps up to `apart_to` stay apart.
+    """Groups of at most `max_merge` gradients, oldest first; steps up to `apart_to` stay apart."""
 
-    Unless gradients are `given`, arrays of sent groups are used again: fresh pages of megabytes
-    each step take more time than copying (1.0 against 0.3 ms for 2 MB).
-    """
-
-    def __init__(self, max_merge: int, apart_to: int = 0, given: bool = False) -> None:
-        self._max_merge, self._apart_to, self._given = max_merge, apart_to, given
+    def __init__(self, copies: Copies | None, max_merge: int, apart_to: int = 0) -> None:
+        self._copies, self._max_merge, self._apart_to = copies, max_merge, apart_to
         self._groups: deque[Group] = deque()
-        self._spare: list[F32] = []
         self.waiting = 0
 
     def put(self, gradient: Gradient, step: int) -> None:
@@ -104,8 +96,7 @@ class GradientQueue:
         if newest and newest.count < self._max_merge and newest.last > self._apart_to:
             newest.add(gradient, step)
         else:
-            spare = self._spare.pop() if self._spare else None
-            self._groups.append(Group(gradient, step, spare, self._given))
+            self._groups.append(Group(gradient, step, self._copies))
         self.waiting += 1
 
     @property
@@ -125,11 +116,6 @@ class GradientQueue:
         group = self._groups.popleft()
         self.waiting -= group.count
         return group
-
-    def reuse(self, group: Group) -> None:
-        """Keep the array of a sent group for a later one."""
-        if group.dense is not None and not self._given:
-            self._spare.append(group.dense)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from collections import deque
 
 from psrt.communicator.async_.gradient_queue import GradientQueue, Merged
 from psrt.communicator.base import Gradient, Gradients, Position, Versions, no_position
-from psrt.communicator.requests import Settled
+from psrt.communicator.requests import Copies, Settled
 from psrt.core import tracing
 from psrt.core.errors import DeadlineError
 
@@ -41,7 +41,8 @@ class MergeQueue:
     - A step leaves `_steps`, and is counted, when none of its gradients waits any longer.
 
     The gradient offered last waits for the end of its step, unless another one follows. So every
-    step is counted by a push that carries gradients. Gradients are copied unless they are `given`.
+    step is counted by a push that carries gradients. Gradients are copied by `copies`; without it
+    they are not, and nobody may write to one that was given here.
     """
 
     def __init__(
@@ -51,10 +52,10 @@ class MergeQueue:
         linger_s: float,
         average: bool = False,
         pservers: int = 1,
-        given: bool = False,
+        copies: Copies | None = None,
     ) -> None:
         self._capacity, self._max_merge, self._linger_s = capacity, max_merge, linger_s
-        self._average, self._given = average, given
+        self._average, self._copies = average, copies
         self._enough = min(max_merge, capacity)
         self._early_bytes = EARLY_BYTES * pservers
         self._changed = threading.Condition()
@@ -204,10 +205,8 @@ class MergeQueue:
             return None
 
     def sent(self, merged: Merged) -> None:
-        """The taken gradients are in the tables; their arrays are used again."""
+        """The taken gradients are in the tables."""
         with self._changed:
-            for name, group in merged.groups.items():
-                self._queues[name].reuse(group)
             self._under_way = [each for each in self._under_way if each is not merged]
             self._changed.notify_all()
 
@@ -245,7 +244,7 @@ class MergeQueue:
 
     def _queue(self, name: str) -> GradientQueue:
         if name not in self._queues:
-            self._queues[name] = GradientQueue(self._max_merge, self._apart_to, self._given)
+            self._queues[name] = GradientQueue(self._copies, self._max_merge, self._apart_to)
         return self._queues[name]
 
     def _full(self, queues: dict[str, GradientQueue]) -> list[str]:

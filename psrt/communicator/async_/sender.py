@@ -137,6 +137,7 @@ class Sender:
             with within(merged.span):
                 self._push(merged)
             self._queue.sent(merged)
+            del merged  # its memory is for the gradients that come while this thread waits
 
     def _push(self, merged: Merged) -> None:
         """Push to pservers that get a gradient, or to all if there are steps to count."""

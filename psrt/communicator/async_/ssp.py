@@ -43,7 +43,8 @@ class SspCommunicator(QueuedCommunicator):
         self, mode: Ssp, pservers: PserverGroup, on_wait: Callable[[str], None], given: bool = False
     ) -> None:
         endpoints = pservers.plan.endpoints
-        queue = MergeQueue(1, max_merge=1, linger_s=0.0, pservers=len(endpoints), given=given)
+        copies = None if given else pservers.copies
+        queue = MergeQueue(1, max_merge=1, linger_s=0.0, pservers=len(endpoints), copies=copies)
         super().__init__(pservers, on_wait, queue)
         self._mode = mode
         self._gate = EndpointThreads(endpoints[:1], "gate", pservers.crashes)

@@ -11,6 +11,7 @@ copies            copies of arrays, in memory that is used again
 retained          pushes kept until a cut has them
 failover          a pserver that has ended is deposed, and its backup used
 kept_calls        meetings and first values, which a recovered pserver gets again
+ping_times        when idle pservers are called
 recovery          a recovered pserver is sent its pushes again
 asked_cut         a cut that a trainer asks for
 joining           a trainer joins its job
@@ -20,6 +21,7 @@ pserver_group     calls to all pservers of a plan
 cut_watch         the part of a trainer in cuts
 """
 
+from psrt.communicator.requests.copies import Copies
 from psrt.communicator.requests.cut_watch import CutWatch, log_given_up, take_part
 from psrt.communicator.requests.endpoint_threads import BACKSTOP_S, EndpointThreads, results
 from psrt.communicator.requests.kept_calls import KeptCalls
@@ -32,7 +34,7 @@ from psrt.communicator.requests.snapshots import Snapshots, empty_dense
 from psrt.communicator.requests.state_calls import StatePage
 
 __all__ = ["BACKSTOP_S", "CutWatch", "EndpointThreads", "PendingCalls", "PserverGroup", "results"]
-__all__ += ["WHOLE", "KeptCalls", "Lineage", "Settled", "Steps"]
+__all__ += ["WHOLE", "Copies", "KeptCalls", "Lineage", "Settled", "Steps"]
 __all__ += [
     "Request",
     "RetainedPushes",

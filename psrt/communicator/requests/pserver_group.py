@@ -13,6 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from psrt.communicator.base import Versions
+from psrt.communicator.requests.copies import Copies
 from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
 from psrt.communicator.requests.job_calls import NO_SPAN, JobCalls, ignore_cut
 from psrt.communicator.requests.kept_calls import KeptCalls
@@ -70,7 +71,7 @@ class PserverGroup(JobCalls):
     """All pservers of `plan`; `call_timeout_s` limits every call without a deadline of its own.
 
     `makes_cuts` is True if the job writes cuts. `proposed_cut` is the newest that the reply to an
-    EXCHANGE named.
+    EXCHANGE named. Arrays that are made by `copies` do not change once they are pushed.
     """
 
     def __init__(
@@ -90,7 +91,8 @@ class PserverGroup(JobCalls):
                 f"{', '.join(plan.endpoints)}: one client per endpoint, in the order of the plan"
             )
         self.plan = plan
-        self.router = Router(plan, wire)
+        self.copies = Copies() if retained is None else retained.copies
+        self.router = Router(plan, wire, None if retained is None else self.copies)
         self.lineage = Lineage(len(endpoints))
         self.call_timeout_s = call_timeout_s
         self.counters = Counters()

@@ -15,6 +15,7 @@ from contextlib import suppress
 from functools import partial
 
 from psrt.communicator.requests.failover import PartFailover, failovers_of
+from psrt.communicator.requests.ping_times import PingTimes
 from psrt.communicator.requests.requests import Request
 from psrt.communicator.requests.retained import RetainedPushes
 from psrt.core.clock import MonotonicClock
@@ -28,7 +29,7 @@ from psrt.rpc.pairs import pair_of
 log = logging.getLogger("psrt.communicator")
 
 PING_S = 0.25
-"""Seconds between two calls to an idle pserver, and the time limit of each."""
+"""Seconds without an answer until an idle pserver is called, and the time limit of the call."""
 
 REPLICA_PING_S = 0.1
 """Seconds between two calls to a pserver that may fail over: its end is detected so soon."""
@@ -57,7 +58,8 @@ class DurablePushes:
         self._failovers: Sequence[PartFailover] = failovers_of(clients) if has_pairs else ()
         self._waits_for_deltas = clients[0].hello.durability in ("delta", "replica")
         self._asking, self._pinging = threading.Lock(), threading.Lock()
-        self._pinged: set[int] = set()  # pservers that are called now and then, by number
+        self._ping_times = PingTimes(REPLICA_PING_S if self._is_replicated else PING_S)
+        self._is_pinging = False
         self._closed = threading.Event()
         self._clock, self._has_ended = MonotonicClock(), False
         self._recorded: set[int] = set()  # the pservers that have the end of this trainer on disk
@@ -66,7 +68,7 @@ class DurablePushes:
         """With backups, call pserver `number` now and then from now on, before this trainer has
         joined all: others may wait until it deposes one, too."""
         if self._failovers:
-            self._pings(number)
+            self._pings(range(number, number + 1))
 
     def begin(self, rejoin: Callable[[Client], bool]) -> None:
         """Recover pservers from now on; `rejoin` sends ATTEND and REGISTER.
@@ -83,7 +85,7 @@ class DurablePushes:
                 hint="Start them with --checkpoint-dir, or set durability = none in [job], in a "
                 "PyTorch script of pt.connect().",
             )
-        self._pings(*range(len(self._clients)))
+        self._pings(range(len(self._clients)))
         for number, client in enumerate(self._clients):
             client.recovers_by(partial(self._send, number, rejoin))
 
@@ -114,7 +116,9 @@ class DurablePushes:
         return 2 * self._retained.size_bytes > self._retained.limit_bytes
 
     def durable(self, endpoint: int, sequence: int) -> None:
-        """Record what a reply of pserver number `endpoint` has named."""
+        """Record a reply of pserver number `endpoint`, and what it has named."""
+        if not (self._is_replicated or self._is_pressed):  # else the answers to pings matter
+            self._ping_times.answered(endpoint, self._clock.now())
         if sequence:
             self._retained.durable(endpoint, sequence)
 
@@ -184,19 +188,20 @@ class DurablePushes:
         """End the thread that calls idle pservers."""
         self._closed.set()
 
-    def _pings(self, *numbers: int) -> None:
+    def _pings(self, numbers: range) -> None:
         with self._pinging:
-            if not self._pinged:
+            self._ping_times.add(numbers, self._clock.now())
+            if not self._is_pinging:
                 start_thread(self._ping, "pings", self._crashes)
-            self._pinged.update(numbers)
+            self._is_pinging = True
 
     def _ping(self) -> None:
-        """Call each pserver now and then: one that was killed is sent its pushes soon.
+        """Call each pserver that is idle: one that was killed is sent its pushes soon.
 
         A trainer that waits for another one would find out too late, and both wait for ever.
         """
-        while not self._closed.wait(REPLICA_PING_S if self._is_replicated else PING_S):
-            for endpoint in sorted(self._pinged):
+        while not self._closed.wait(self._ping_times.wait_s(self._clock.now())):
+            for endpoint in self._ping_times.due(self._clock.now()):
                 with suppress(PsrtError):  # the training thread's own calls report it
                     self._call(endpoint, self._clients[endpoint])
 

@@ -1,9 +1,11 @@
 """Pushes that a trainer keeps until they are durable, to send them again to a recovered pserver.
 
-A push is copied before it is first sent. Those of one step and pserver are added together, so that
-a recovery repeats all of a step or nothing: trainers that repeat rounds in one order never wait for
-each other. A cut that this trainer took part in has its pushes up to then; they are dropped when
-the cut is complete. A pserver that has more of them in a local cut reports up to which.
+A push is copied before it is first sent, if its arrays may change: those of a queue, and rows for
+one of several pservers, are in `copies` already and do not. Those of one step and pserver are added
+together, so that a recovery repeats all of a step or nothing: trainers that repeat rounds in one
+order never wait for each other. A cut that this trainer took part in has its pushes up to then;
+they are dropped when the cut is complete. A pserver that has more of them in a local cut reports up
+to which.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class RetainedPushes:
     Of more than `limit_bytes` each push waits for a cut that is under way, or with
     `waits_for_deltas` for local cuts of the pservers. `newest_before` is the newest cut that was
     proposed before this trainer joined; it `has_trained` once it has completed, and `is_recorded`
-    once a complete cut has that, too.
+    once a complete cut has that, too. Arrays that are copies in `copies` must not change.
     """
 
     def __init__(
@@ -47,9 +49,10 @@ class RetainedPushes:
         self.has_trained = self.is_recorded = False
         self._clients = tuple(clients)
         self._kept: list[dict[int, RetainedPush]] = [{} for _ in clients]
+        self._durable_to = [0 for _ in clients]
         self._cuts: dict[int, list[int]] = {}  # the last push to each pserver before a cut
         self._pending = 0  # the cut under way that this trainer took part in, 0 = none
-        self._copies = Copies(limit_bytes)
+        self.copies = Copies(limit_bytes)
         self._changed = threading.Condition()
 
     @property
@@ -73,7 +76,7 @@ class RetainedPushes:
                 for request in of_one:
                     key = self._clients[endpoint].next_push_key()
                     request.header.push_key.CopyFrom(key)
-                    push = _copied(method, request, self._copies)
+                    push = _kept(method, request, self.copies)
                     self._kept[endpoint][key.sequence] = push
                     self.size_bytes += push.size_bytes
 
@@ -110,7 +113,10 @@ class RetainedPushes:
 
     def durable(self, endpoint: int, sequence: int) -> None:
         """Drop the pushes to one pserver up to `sequence`, which has them on disk."""
+        if sequence <= self._durable_to[endpoint]:
+            return  # as of most replies
         with self._changed:
+            self._durable_to[endpoint] = max(sequence, self._durable_to[endpoint])
             self._drop(endpoint, sequence)
             self._changed.notify_all()
 
@@ -152,9 +158,9 @@ class RetainedPushes:
             self.size_bytes -= kept.pop(sequence).size_bytes
 
 
-def _copied(method: Method, request: Request, copies: Copies) -> RetainedPush:
+def _kept(method: Method, request: Request, copies: Copies) -> RetainedPush:
     header, tensors = request.pushed()
-    copied = tuple(copies.copy(tensor) for tensor in tensors)
+    kept = tuple(each if copies.has(each) else copies.copy(each) for each in tensors)
     order = (header.round, request.bucket, header.push_key.sequence)
-    size_bytes = header.ByteSize() + sum(copy.nbytes for copy in copied)
-    return RetainedPush(method, header, copied, size_bytes, order)
+    size_bytes = header.ByteSize() + sum(each.nbytes for each in kept)
+    return RetainedPush(method, header, kept, size_bytes, order)

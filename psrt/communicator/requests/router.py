@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psrt.communicator.base import Gradients, Versions
+from psrt.communicator.requests.copies import Copies
 from psrt.communicator.requests.known_ids import KnownIds, Owners
 from psrt.communicator.requests.lineage import LeaveOut
 from psrt.communicator.requests.requests import Request, RowsGradient, Sink
@@ -46,10 +47,13 @@ class Router:
 
     `exact` overrides the precision of `wire` with float32. `rates` are the learning rates of
     updates whose trainer decides them, by parameter; the others are those of their schedules. With
-    `sums` a round updates by the sum of gradients.
+    `sums` a round updates by the sum of gradients. `copies` makes the memory of rows for several
+    pservers.
     """
 
-    def __init__(self, plan: PartitionPlan, wire: WirePrecision | None = None) -> None:
+    def __init__(
+        self, plan: PartitionPlan, wire: WirePrecision | None = None, copies: Copies | None = None
+    ) -> None:
         number = {endpoint: i for i, endpoint in enumerate(plan.endpoints)}
         self._endpoints = len(plan.endpoints)
         self._buckets = _buckets(plan, number)
@@ -61,6 +65,7 @@ class Router:
         self._tables = {spec.name: spec for spec in plan.sparse}
         self._shard_bounds = np.asarray(plan.shard_bounds, np.int64)
         self._wire = wire or WirePrecision()
+        self._empty = np.empty if copies is None else copies.empty
         self._residuals = Residuals()
         self.known_ids = KnownIds()
         self.rates: Mapping[str, float] = {}
@@ -166,7 +171,9 @@ class Router:
         owners = known.owners if known is not None else self._by_owner(merged.ids, to_all)
         for endpoint, positions in owners:
             number = self.known_ids.number_for(known, endpoint)
-            rows = _rows_of(merged, positions, number, precision)
+            part = merged if positions is None else self._part_of(merged, positions)
+            values = narrow(part.values, precision, small=True)
+            rows = RowsGradient(part.ids, values, part.counts, number)
             version = versions.get((endpoint, table.name), 0)
             requests[endpoint].push_rows(table.name, version, rows, self.rates.get(table.name))
 
@@ -183,6 +190,19 @@ class Router:
         starts = [0, *ends[:-1]]
         ranges = enumerate(zip(starts, ends, strict=True))
         return [(e, order[start:end]) for e, (start, end) in ranges if start < end or to_all]
+
+    def _part_of(self, rows: SelectedRows, positions: I32) -> SelectedRows:
+        """The rows at `positions` (n,)."""
+        ids = self._empty((len(positions),), rows.ids.dtype)
+        np.take(rows.ids, positions, out=ids, mode="clip")
+        counts = None if rows.counts is None else self._gathered(rows.counts, positions)
+        values = self._gathered(rows.values, positions)
+        return SelectedRows(ids, values, rows.height, rows.unique, counts)
+
+    def _gathered(self, values: F32, positions: I32) -> F32:
+        out = self._empty((len(positions), values.shape[1]), values.dtype)
+        row_kernels.gather(values, positions, out)
+        return out
 
     def _parameter(self, name: str) -> list[tuple[int, DenseTableSpec]]:
         if name not in self._blocks:
@@ -207,24 +227,6 @@ def _needing(requests: list[Request], name: str, leave_out: LeaveOut) -> list[Re
         Request(each.endpoint, each.bucket) if leave_out(name, each.endpoint, each.bucket) else each
         for each in requests
     ]
-
-
-def _rows_of(
-    merged: SelectedRows, positions: I32 | None, number: int, precision: str
-) -> RowsGradient:
-    """The rows of one pserver in a gradient of distinct ids; see `RowsGradient.number`."""
-    if positions is None:
-        ids, values, counts = merged.ids, merged.values, merged.counts
-    else:
-        ids, values = merged.ids[positions], _gathered(merged.values, positions)
-        counts = None if merged.counts is None else _gathered(merged.counts, positions)
-    return RowsGradient(ids, narrow(values, precision, small=True), counts, number)
-
-
-def _gathered(values: F32, positions: I32) -> F32:
-    out = np.empty((len(positions), values.shape[1]), np.float32)
-    row_kernels.gather(values, positions, out)
-    return out
 
 
 def _check_names(wire: WirePrecision, known: list[str]) -> None:

@@ -73,6 +73,47 @@ def test_memory_of_copies_that_have_gone_is_used_again() -> None:
     assert set(sizes[1:]) <= {10 * CHUNK, 11 * CHUNK}
 
 
+def test_memory_of_large_copies_is_used_again_by_those_of_about_their_size() -> None:
+    made = copies()
+    sizes = []
+    for shorter in range(0, 300, 100):
+        held = [made.copy(np.ones(n * CHUNK - shorter, np.uint8)) for n in (4, 8, 4)]
+        sizes.append(made.size_bytes)
+        del held
+
+    assert sizes == [16 * CHUNK] * 3
+
+
+def test_copies_of_ever_new_sizes_do_not_take_more_memory_than_may_be_kept() -> None:
+    made = copies(kept_chunks=100)
+    for size in range(2 * CHUNK, 40 * CHUNK, CHUNK // 2):
+        held = [made.copy(np.ones(size, np.uint8)) for _ in range(2)]
+        assert all(int(each.sum()) == size for each in held)
+        assert made.size_bytes <= 100 * CHUNK
+        del held
+
+
+def test_copies_and_their_views_are_told_from_other_arrays() -> None:
+    made = copies()
+    array = np.arange(6, dtype=np.float32)
+    copy, large = made.copy(array), made.copy(np.ones(2 * CHUNK, np.uint8))
+
+    assert [made.has(each) for each in (copy, copy[2:4], copy.reshape(2, 3)[1], large[5:])] == (
+        [True] * 4
+    )
+    assert [made.has(each) for each in (array, array[1:], copies().copy(array))] == [False] * 3
+
+
+def test_arrays_of_any_values_are_apart_and_count_as_made_here() -> None:
+    made = copies()
+    first = made.empty((3, 5), np.dtype(np.float32))
+    second = made.empty((7,), np.dtype(np.int64))
+    first[:], second[:] = 1.5, 2**40
+
+    assert (first.tolist(), second.tolist()) == ([[1.5] * 5] * 3, [2**40] * 7)
+    assert [made.has(first), made.has(second[3:])] == [True, True]
+
+
 def test_free_memory_beyond_what_may_be_kept_is_returned() -> None:
     made = copies(kept_chunks=3)
     array = np.ones(CHUNK, np.uint8)

@@ -7,6 +7,7 @@ import pytest
 
 from psrt.communicator.async_.gradient_queue import Merged
 from psrt.communicator.async_.merge_queue import MergeQueue
+from psrt.communicator.requests import Copies
 from psrt.core.tensors import SelectedRows
 
 LONG_S = 30.0
@@ -32,7 +33,7 @@ def take(queue: MergeQueue) -> Merged:
 
 
 def test_one_alone_leaves_as_the_array_it_is() -> None:
-    queue = MergeQueue(1, 1, 0.0, given=True)
+    queue = MergeQueue(1, 1, 0.0)
     for _ in range(3):  # arrays of sent groups are not used again
         w, emb = dense(1, 2), rows(1)
         put(queue, w, emb)
@@ -48,7 +49,7 @@ def test_one_alone_leaves_as_the_array_it_is() -> None:
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("given", [False, True])
 def test_several_are_merged_and_stay_as_they_were(given: bool, average: bool) -> None:
-    queue = MergeQueue(4, 4, 0.0, average, given=given)
+    queue = MergeQueue(4, 4, 0.0, average, copies=None if given else Copies())
     parts = [(dense(1, -1), rows(1)), (dense(2, -2), rows(2)), (dense(3, -3), rows(3))]
     for part in parts:
         put(queue, *part)

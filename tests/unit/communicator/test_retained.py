@@ -10,13 +10,19 @@ import pytest
 from psrt.communicator.requests.known_ids import IdList
 from psrt.communicator.requests.requests import Request, RowsGradient, Sink
 from psrt.communicator.requests.retained import RetainedPushes
+from psrt.communicator.requests.router import Router
+from psrt.core.specs import Constant, ConstantRate, Sgd, SparseTableSpec
+from psrt.core.tensors import SelectedRows
 from psrt.kernels.precision import narrow
+from psrt.partition.plan import PartitionPlan
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
 from tests.support.inproc import InprocServer
 
 IDS = np.arange(4, dtype=np.int64)
+TABLE = SparseTableSpec("emb", 3, Constant(0.0), Sgd(), ConstantRate(0.1), seed=1)
+TWO_PSERVERS = PartitionPlan(("ps0:6170", "ps1:6170"), (), (TABLE,))
 
 
 @pytest.fixture
@@ -51,6 +57,40 @@ def test_a_kept_push_has_its_key_and_its_ids_and_no_pulls(kept: RetainedPushes) 
     assert values.tolist() == [2.0] * 5
     assert ids.tolist() == IDS.tolist()
     assert rows.tolist() == [[1.0, 1.0]] * 4
+
+
+def test_arrays_that_may_change_are_copied_and_copies_that_do_not_are_kept_as_they_are(
+    kept: RetainedPushes,
+) -> None:
+    changes = np.full(5, 2.0, np.float32)
+    stays = kept.copies.copy(np.full(8, 3.0, np.float32))
+    pushed = Request(0)
+    pushed.push_block("w", 3, narrow(changes, "float32"))
+    pushed.push_block("v", 3, narrow(stays[2:6], "float32"))
+
+    kept.add(Method.PUSH, [pushed])
+    changes[:] = 99
+
+    (push,), _ = kept.of(0)
+    assert [each.tolist() for each in push.tensors] == [[2.0] * 5, [3.0] * 4]
+    assert [np.shares_memory(push.tensors[1], stays), kept.size_bytes > 36] == [True, True]
+
+
+def test_rows_that_a_router_made_for_several_pservers_are_kept_as_they_are(
+    kept: RetainedPushes,
+) -> None:
+    router = Router(TWO_PSERVERS, copies=kept.copies)
+    requests = router.requests()
+    gradient = SelectedRows(np.arange(200), np.ones((200, 3), np.float32), unique=True)
+
+    router.push(requests, {"emb": gradient}, {})
+    kept.add(Method.PUSH, requests)
+
+    for endpoint, pushed in enumerate(requests):
+        (push,), _ = kept.of(endpoint)
+        assert [len(each) for each in push.tensors] == [len(each) for each in pushed.tensors]
+        assert all(map(np.shares_memory, push.tensors, pushed.tensors))
+    assert kept.size_bytes > 200 * (8 + 12)
 
 
 def test_kept_pushes_are_counted_until_they_are_durable(kept: RetainedPushes) -> None:

@@ -31,6 +31,10 @@ log = logging.getLogger("psrt.pserver")
 DELTAS = "deltas"
 """The consumer of changes for local cuts on disk."""
 
+DELTA_SHARE = 0.1
+"""Share of the time between two local cuts in which one that is not full is written. Meanwhile
+updates copy what they are the first to change, and trainers keep what is in it."""
+
 _Taken: TypeAlias = LocalCut[DurablePoint]
 
 
@@ -55,7 +59,7 @@ class DeltaWriter:
         self._facts, self._confirm, self._clock = facts, confirm, clock
         self._schedule = DeltaSchedule(settings.delta_every_s)
         self._paces = PartPaces(settings.bytes_per_s, clock)
-        self._within_s = settings.delta_every_s / 2, settings.timeout_s / 2
+        self._within_s = settings.delta_every_s * DELTA_SHARE, settings.timeout_s / 2
         self._name = ""
         self._written: DurablePoint | None = None  # the point of the newest one on disk
         self._changed = threading.Condition()  # guards the schedule

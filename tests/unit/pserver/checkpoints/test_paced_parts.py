@@ -15,11 +15,13 @@ import pytest
 from psrt.config.sections import PserverConfig
 from psrt.coordinator.part_chain import PartOutcome
 from psrt.core.threads import CrashReport
-from psrt.pserver.checkpoints import Cutting, PartPaces, Settings
+from psrt.pserver.checkpoints import Cutting, PartPaces, Settings, delta_files
 from psrt.pserver.eviction import Upkeep
 from psrt.pserver.process.beginning import cut_settings
+from psrt.pserver.serving.durable.delta_writer import DeltaWriter
 from psrt.pserver.tables import Meters, TableRegistry
 from psrt.storage.local_directory import LocalDirectory
+from psrt.storage.pacing import CATCH_UP_S, RateLimit, WritePace
 from tests.support.clock import ManualClock
 from tests.support.frozen import BASE, WIDTH
 
@@ -133,3 +135,26 @@ def test_no_limit_needs_no_waits() -> None:
     paces.begin(pace, [table], 1.0)
 
     assert not pace.waits
+
+
+@pytest.mark.parametrize(("is_full", "within_s"), [(False, 0.5), (True, 300.0)])
+def test_local_cuts_are_written_in_a_tenth_of_the_time_between_them_and_full_ones_slowly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_full: bool, within_s: float
+) -> None:
+    """Until it is on disk, trainers keep the pushes in it, and updates copy what they change."""
+    limits: list[RateLimit] = []
+
+    def write(directory: object, name: str, cut: object, pace: WritePace) -> int:
+        assert pace._limit is not None
+        limits.append(pace._limit)
+        return 1
+
+    monkeypatch.setattr(delta_files, "write", write)
+    cut = SimpleNamespace(tables=[Watched(1 << 30)], is_full=is_full, number=1, point=None)
+    cuts = SimpleNamespace(confirm=lambda written: None)
+    runner = SimpleNamespace(between_updates=lambda take: cut)
+    settings = Settings(LocalDirectory(tmp_path), bytes_per_s=1.0, delta_every_s=5.0)
+    writer: Any = DeltaWriter
+    writer(settings, cuts, runner, None, lambda point: None, ManualClock()).write()
+
+    assert limits[0].spend(1 << 30, 0.0) == pytest.approx(within_s - CATCH_UP_S)
