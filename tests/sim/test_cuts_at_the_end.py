@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from psrt.communicator.base_communicator import BaseCommunicator
 from tests.sim.history import run
 from tests.sim.scenario import PAIRED_MODES, ProcessFault, Scenario, Strike
 
@@ -18,6 +19,19 @@ def test_the_last_cut_of_a_job_has_all_that_pservers_hold(mode: str) -> None:
 
     assert not verdict.violation, verdict
     assert verdict.cuts == 1
+
+
+def test_a_job_whose_trainers_have_not_trained_ends_at_once_and_without_a_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(BaseCommunicator, "declare_trained", lambda communicator: None)
+
+    verdict = run(replace(CALM, mode="async", is_durable=True, has_deltas=True))
+
+    assert set(verdict.ends.values()) == {"completed"}
+    ends_s = [float(line.split()[0]) for line in verdict.trace if "ends: completed" in line]
+    assert len(ends_s) == 2
+    assert max(ends_s) < end_of_last_step(verdict.trace) + 1.0  # by the simulated clock
 
 
 @pytest.mark.parametrize("mode", ["sync", "async", pytest.param("ssp", marks=pytest.mark.long)])

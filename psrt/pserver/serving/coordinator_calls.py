@@ -6,7 +6,7 @@ from psrt.core.clock import Clock
 from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.cut_moments import CutMoments
 from psrt.pserver.serving.cut_requests import cut_reply, no_cut
-from psrt.pserver.serving.end_cut import EndCut
+from psrt.pserver.serving.end_cut import NOT_TRAINED, EndCut
 from psrt.pserver.serving.resizes import Resizes
 from psrt.rpc.serving import Later, deadline_of
 from psrt.rpc.wire import Message
@@ -24,6 +24,8 @@ class CoordinatorCalls:
     def watch(self, message: Message) -> Message | Later:
         header = message.header
         deadline_s = deadline_of(header, self._clock.now())
+        if self._end_cut.is_none:
+            raise no_cut(NOT_TRAINED)
         if self._end_cut.is_made and self._cuts.durability.is_replicated:
             raise no_cut("that at the end of the job has been made")  # with backups there is one
         caller = self._cuts.coordinating(header).watch(header.cut.number, deadline_s)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from psrt.core.clock import Clock
-from psrt.core.errors import PsrtError
+from psrt.core.errors import ErrorCode, PsrtError
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints import Coordination
 from psrt.pserver.decisions import PserverState
@@ -29,6 +29,8 @@ from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import TRAINED, Method
 
 log = logging.getLogger("psrt.pserver")
+
+NOT_TRAINED = "the job has ended before its trainers had trained"
 
 PAUSE_S = 0.25
 """Seconds before an attempt that failed is repeated."""
@@ -48,6 +50,7 @@ class EndCut:
         self._cuts, self._runner, self._clock = cuts, runner, clock
         self._crashes, self._carrier = crashes, carrier
         self.is_made = False  # or given up; another one may follow
+        self.is_none = False  # trainers had not trained: no pserver is to wait for a proposal
         self._wanted = 0  # cuts to make, the present one among them; guarded by the runner's lock
         self._changed = threading.Condition()
 
@@ -66,7 +69,7 @@ class EndCut:
             return True
         if not self._cuts.first:
             return False
-        self._wanted, self.is_made = self._wanted + 1, False
+        self._wanted, self.is_made, self.is_none = self._wanted + 1, False, False
         if self._wanted == 1:
             start_thread(self._run, "last cut", self._crashes)
         return True
@@ -127,7 +130,9 @@ class EndCut:
         elif self._runner.ask(_all_have_trained):
             self._lead(first, deadline_s)
         else:
-            log.info("no cut at the end of the job: it ended before its trainers had trained")
+            log.info("no cut was made: %s", NOT_TRAINED)
+            self.is_none = True
+            first.release()
 
     def _lead(self, first: Coordination, deadline_s: float) -> None:
         """Propose a cut, write a part, wait for the others; again while trainers wait for it."""
@@ -159,8 +164,8 @@ class EndCut:
             try:
                 header = pb.Header(cut=pb.Cut(number=known))
                 found = ask_first(self._cuts.first, self._carrier, Method.WATCH, header, left_s)
-            except PsrtError:
-                if not self._may_repeat(deadline_s):
+            except PsrtError as error:
+                if error.code is ErrorCode.CUT_GIVEN_UP or not self._may_repeat(deadline_s):
                     raise
                 self._pause()
                 continue
