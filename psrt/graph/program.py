@@ -30,15 +30,13 @@ from psrt.core.specs import (
 )
 from psrt.core.types import Shape
 from psrt.graph.arithmetic import Arithmetic
-from psrt.graph.ops import TensorType, lines_of, text_of
+from psrt.graph.ops import TensorType, body_as_lines, body_as_text
 
 Kind: TypeAlias = Literal["data", "parameter", "state", "temp"]
 Role: TypeAlias = Literal["forward", "backward", "clip_and_decay", "optimize"]
 ROLES: tuple[Role, ...] = ("forward", "backward", "clip_and_decay", "optimize")
 TEXT_FORMAT = 1
 _ROLE_IN_TEXT = "adjust"  # of role "clip_and_decay": the text form of saved models stays as it is
-
-_BODY = "body"  # the attribute of an op that holds the text of a program
 
 _Record = TypeVar("_Record", "Var", "Parameter", "Op")
 
@@ -201,10 +199,7 @@ class Program:
         elif word == "op":
             if fields.get("role") == _ROLE_IN_TEXT:
                 fields["role"] = "clip_and_decay"
-            op = _record(Op, _tuples(fields))
-            if _BODY in op.attrs:
-                op.attrs[_BODY] = text_of(op.attrs[_BODY])
-            self.ops.append(op)
+            self.ops.append(_record(Op, body_as_text(_tuples(fields))))
         else:
             raise ValueError(f"unknown word {word!r}")
 
@@ -247,9 +242,7 @@ def _json_of(record: Var | Parameter | Op) -> str:
     }
     if shown.get("role") == "clip_and_decay":
         shown["role"] = _ROLE_IN_TEXT
-    if _BODY in shown.get("attrs", ()):
-        shown["attrs"] = shown["attrs"] | {_BODY: lines_of(shown["attrs"][_BODY])}
-    return json.dumps(shown, ensure_ascii=False)
+    return json.dumps(body_as_lines(shown), ensure_ascii=False)
 
 
 def _tuples(value: Any) -> Any:

@@ -28,7 +28,8 @@ class DenseOnServer(OfMoment):
 
     They begin with the values of trainer 0. `optimizer` is one of `psrt.torch.optim`, by default
     SGD with lr 0.01. Buffers, such as statistics of batch norm, stay with each trainer. `mode`, if
-    given, must be that of the session: raises `ConfigError` for another one.
+    given, must be that of the session: raises `ConfigError` for another one. A step takes the
+    gradients, and sends them without a copy: do not write to one that you keep.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ from tests.sim.world import World
 
 PLACE = Path("/checkpoints")
 
-JOBS = ((with_deltas, "geo", 46), (with_deltas, "sync", 53), (durable, "sync", 3))
+JOBS = ((with_deltas, "geo", 46), (with_deltas, "sync", 136), (durable, "sync", 3))
 """The draw, mode and seed of jobs that together leave all kinds of files."""
 
 KINDS = {

@@ -33,7 +33,7 @@ from psrt.graph.ops import (  # noqa: F401 (each fills the table)
 from psrt.graph.ops.dense import FUSED_ACTIVATIONS
 from psrt.graph.ops.elementwise import aligned
 from psrt.graph.ops.math import BY_NAME
-from psrt.graph.ops.repeating import array_axis, array_shape, lines_of, text_of
+from psrt.graph.ops.repeating import array_axis, array_shape, body_as_lines, body_as_text
 from psrt.graph.ops.table import (
     ANY,
     OPS,
@@ -50,4 +50,4 @@ from psrt.graph.ops.values import DTYPES
 
 __all__ = ["ANY", "BY_NAME", "DTYPES", "FUSED_ACTIVATIONS", "OPS", "OWN", "ROWS", "ArgumentSlot"]
 __all__ += ["Mismatch", "OpCall", "OpDef", "TensorType", "aligned", "slots"]
-__all__ += ["array_axis", "array_shape", "lines_of", "text_of"]
+__all__ += ["array_axis", "array_shape", "body_as_lines", "body_as_text"]

@@ -9,7 +9,7 @@ nested_text  a turn within the text of a program
 
 from psrt.graph.ops.repeating import beams, list_arrays, recurrences
 from psrt.graph.ops.repeating.loops import array_axis, array_shape
-from psrt.graph.ops.repeating.nested_text import lines_of, text_of
+from psrt.graph.ops.repeating.nested_text import body_as_lines, body_as_text
 
-__all__ = ["array_axis", "array_shape", "beams", "lines_of", "list_arrays", "recurrences"]
-__all__ += ["text_of"]
+__all__ = ["array_axis", "array_shape", "beams", "body_as_lines", "body_as_text"]
+__all__ += ["list_arrays", "recurrences"]
