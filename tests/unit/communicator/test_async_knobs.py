@@ -6,7 +6,6 @@ Pservers are fakes; SGD at rate 0.5 on the pushed gradients.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -27,13 +26,6 @@ from tests.support.communicators import (
     initial,
     initial_rows,
 )
-
-
-@pytest.fixture
-def fakes() -> Iterator[Builder]:
-    builder = Builder("fake")
-    yield builder
-    builder.close()
 
 
 def asynchronous(**settings: object) -> ModeUnderTest:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -28,13 +27,6 @@ from tests.support.communicators import (
 
 PUSHES = {1, 2}
 """Kinds of parts that bring gradients."""
-
-
-@pytest.fixture
-def fakes() -> Iterator[Builder]:
-    builder = Builder("fake")
-    yield builder
-    builder.close()
 
 
 # --- when they are due ----------------------------------------------------------------------------

@@ -40,20 +40,6 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Builder]:
     builder.close()
 
 
-@pytest.fixture
-def fakes() -> Iterator[Builder]:
-    builder = Builder("fake")
-    yield builder
-    builder.close()
-
-
-@pytest.fixture
-def pservers() -> Iterator[Builder]:
-    builder = Builder("pserver")
-    yield builder
-    builder.close()
-
-
 def asked(trainer: Communicator, ids: np.ndarray = IDS) -> ComingRows:
     """Ask behind the running step, once the push before it has been answered."""
     idle = lambda: trainer.backlog().steps == 0  # noqa: E731

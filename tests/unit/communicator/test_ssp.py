@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -31,20 +30,6 @@ from tests.support.communicators import (
 def kernels_are_compiled() -> None:
     """A test with a short deadline must not wait for a compiler."""
     jit.warm_up()
-
-
-@pytest.fixture
-def fakes() -> Iterator[Builder]:
-    builder = Builder("fake")
-    yield builder
-    builder.close()
-
-
-@pytest.fixture
-def pservers() -> Iterator[Builder]:
-    builder = Builder("pserver")
-    yield builder
-    builder.close()
 
 
 def ssp(steps_ahead: int) -> ModeUnderTest:
