@@ -45,6 +45,7 @@ SMALL = [
     ("backups", "async-merging", 72296),
     ("durable", "ssp-wait", 62793),
     ("attempts", "geo-rarely", 62898),
+    ("resizes", "ssp", 132761),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from psrt.coordinator.part_chain import PartOutcome
 from psrt.core.errors import ConfigError, PsrtError
@@ -59,9 +60,12 @@ class Resizes:
         """
         if not message.header.cut.trainers:
             return
-        self._cuts.coordinating(message.header)
+        coordination = self._cuts.coordinating(message.header)
         if (job := self._runner.ask(lambda state, now: state.job)) is None:
             raise no_cut("no trainer has joined")
+        resizing = self._runner.ask(lambda state, now: state.resizing)
+        if 0 < resizing.number <= coordination.complete:  # it begins anew in a moment
+            job = replace(job, trainers=resizing.trainers or job.trainers)
         check_can_change(job, message.header.cut.trainers, self._cuts.durability.is_replicated)
 
     def cut(self, message: Message) -> Message | Later:
