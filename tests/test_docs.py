@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,14 @@ def test_an_error_names_a_section_that_the_site_has(code: ErrorCode) -> None:
     assert heading in {
         h.lower() for h in re.findall(r"^## (\w+)$", page("reference/errors.md"), re.M)
     }
+
+
+def test_readme_and_the_design_name_every_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = sorted(set(project["optional-dependencies"]) - {"dev", "docs"})
+    readme, design = ((ROOT / name).read_text() for name in ("README.md", "docs/ARCHITECTURE.md"))
+
+    table = readme.partition("| extra | for |")[2].partition("\n\n")[0]
+
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == extras
+    assert [extra for extra in extras if f"psrt-cluster[{extra}]" not in design] == []
