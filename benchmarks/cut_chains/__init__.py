@@ -2,5 +2,7 @@
 
 In reading order:
 
-    __main__  the command: `python -m benchmarks.cut_chains`
+    one_pserver  tables of one pserver, and its cuts
+    loads        seconds to restore and to load cuts, and to read their files
+    __main__     the command: `python -m benchmarks.cut_chains`
 """
