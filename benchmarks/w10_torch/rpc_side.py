@@ -27,16 +27,6 @@ class Held:
     parameters: list[torch.Tensor] = []  # noqa: RUF012
 
 
-def hold(parameters: list[torch.Tensor], servers: int) -> None:
-    rows = -(-ctr_data.ROWS // servers)
-    Held.rows = torch.empty(rows, ctr_data.WIDTH).uniform_(-sides.FIRST, sides.FIRST)
-    Held.parameters = parameters
-
-
-def is_held() -> bool:
-    return len(Held.rows) > 0
-
-
 def pull(at: torch.Tensor) -> torch.Tensor:
     return Held.rows.index_select(0, at)
 
@@ -57,6 +47,7 @@ def push_dense(gradients: list[torch.Tensor]) -> None:
 def server(number: int, servers: int, workers: int, at: str, carrier: str) -> Figures:
     """Hold rows and parameters until all workers have ended."""
     torch.set_num_threads(1)
+    _hold(number, servers)
     _join(f"server{number}", number, servers + workers, at, carrier)
     cpu_s = time.process_time()
     rpc.shutdown()
@@ -67,18 +58,21 @@ def worker(rank: int, servers: int, workers: int, at: str, carrier: str, seconds
     """Train for some seconds beside the other workers."""
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    _join(f"worker{rank}", servers + rank, servers + workers, at, carrier)
     layers = sides.layers()
     parts = _balanced(list(layers.parameters()), servers)
-    if rank == 0:
-        for number, part in enumerate(parts):
-            copies = [each.detach().clone() for each in part]
-            rpc.rpc_sync(f"server{number}", hold, (copies, servers))
-    while not all(rpc.rpc_sync(f"server{number}", is_held) for number in range(servers)):
-        pass
+    _join(f"worker{rank}", servers + rank, servers + workers, at, carrier)
     found = sides.trained(_step(layers, parts), sides.batches_of(rank), seconds, together=False)
     rpc.shutdown()
     return found
+
+
+def _hold(number: int, servers: int) -> None:
+    """Make the rows of a server, and its share of the parameters, before anybody can ask."""
+    torch.manual_seed(1)
+    parts = _balanced(list(sides.layers().parameters()), servers)
+    Held.parameters = [each.detach() for each in parts[number]]
+    rows = -(-ctr_data.ROWS // servers)
+    Held.rows = torch.empty(rows, ctr_data.WIDTH).uniform_(-sides.FIRST, sides.FIRST)
 
 
 def _step(layers: torch.nn.Module, parts: list[list[torch.Tensor]]) -> sides.Step:
