@@ -1,4 +1,4 @@
-"""The two ports of an executor, which knows no network: gradients leave, rows arrive.
+"""The two ports of an executor, which has no network of its own: gradients leave, rows arrive.
 
 The trainer plugs in a communicator; tests plug in fakes.
 """

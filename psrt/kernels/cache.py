@@ -208,7 +208,7 @@ class _ReadCache(_KernelCache):
     """Reads entries, and compiles nothing.
 
     Without an entry numba would compile one and write it, which needs the whole lock. Before each
-    entry it would refresh what it knows for compiling, with 70 modules of its own: half the time
+    entry it would refresh its tables for compiling, with 70 modules of its own: half the time
     that the kernels of a process take to load.
     """
 

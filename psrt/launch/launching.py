@@ -39,7 +39,7 @@ def run(
 ) -> int:
     """Run a job to its end; returns 0 for success, 128 + n if signal n ended it.
 
-    A script gets the `arguments`. A `dry_run` says what would be started, and starts and writes
+    A script gets the `arguments`. A `dry_run` prints what would be started, and starts and writes
     nothing. Raises `JobError` when a child failed, `DeadlineError` when the pservers did not get
     ready.
     """

@@ -71,7 +71,7 @@ class OpenCutFacts:
 class CutFacts:
     """The cuts of one pserver: records of the newest complete, one being written, one given up.
 
-    `complete` is the newest complete cut that it knows of, 0 = none; `proposed` is one that
+    `complete` is the newest complete cut there, 0 = none; `proposed` is one that
     trainers are about to take part in. `ends` are numbers of cuts by what became of them.
     """
 

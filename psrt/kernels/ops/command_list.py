@@ -3,7 +3,7 @@
 A thread that returns for the interpreter's lock after every product sometimes finds it taken and
 sleeps; to wake up takes a virtual machine 50 to 100 µs. So a `CommandList` records operations and
 their arrays, and `execute` runs them all, in order. Arrays are float32 and C-contiguous unless a
-method says otherwise; the list keeps them, and does not read them before `execute`.
+method takes others; the list keeps them, and does not read them before `execute`.
 
 `EagerBackend` computes at once by numpy: in float64, which gradient checks use, and where kernels
 find no BLAS to call.

@@ -122,7 +122,7 @@ def srun_line(plan: Plan, node: Node) -> list[str]:
 
 
 def address_of(node: str, run: Run) -> str:
-    """The address of a node as Slurm knows it."""
+    """The address of a node in Slurm's tables."""
     facts = dict(
         each.partition("=")[::2] for each in run(["scontrol", "-o", "show", "node", node]).split()
     )

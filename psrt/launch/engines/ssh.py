@@ -111,7 +111,7 @@ class SshReach:
         return RunnerConnection(host.name, ChannelLink(channel), session.host)
 
     def _know_hosts(self, session: Any) -> None:
-        """Accept hosts with known keys only, unless the configuration says otherwise."""
+        """Accept hosts with known keys only, unless the configuration admits others."""
         checks = str(session.ssh_config.get("stricthostkeychecking", "yes")).lower()
         if checks not in ("no", "off"):
             session.client.set_missing_host_key_policy(self._paramiko.RejectPolicy())

@@ -1,4 +1,4 @@
-"""Commands of kubectl, which knows the cluster, the credentials and the namespace of its user."""
+"""Commands of kubectl, which has the cluster, the credentials and the namespace of its user."""
 
 from __future__ import annotations
 

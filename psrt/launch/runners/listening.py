@@ -62,7 +62,7 @@ class SocketLink:
 
 
 class Caller:
-    """A connection whose proof is outstanding; `rank` and `host` are what it says it is."""
+    """A connection whose proof is outstanding; `rank` and `host` are what it claims to be."""
 
     def __init__(self, connection: socket.socket, key: bytes, now: float) -> None:
         connection.setblocking(False)

@@ -1,4 +1,4 @@
-"""Looks at a job that all readers of its page share, as server-sent events.
+"""Reports of a job, made once for all readers of its page, as server-sent events.
 
 Nobody looks while nobody reads: the reader whose turn it is asks the pservers, and the others get
 the same view.
@@ -17,7 +17,7 @@ from psrt.status.page.view import view_of
 
 EVERY_S = 1.0
 LAST_S = 10.0
-"""A look that is older gives no rates."""
+"""A report that is older gives no rates."""
 RETRY_MS = 2000
 
 

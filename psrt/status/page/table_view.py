@@ -55,7 +55,7 @@ def _shards(endpoint: str, table: TableFacts) -> dict[str, Any]:
 def _hot(held: Sequence[tuple[str, TableFacts]]) -> list[dict[str, Any]]:
     """The ids pulled most, with their fractions of all ids of the table that were pulled.
 
-    An id lies at one pserver, which knows its fraction there. Ids are text: they have 64 bits, and
+    An id lies at one pserver, which counts its fraction there. Ids are text: they have 64 bits, and
     a number of JavaScript has 53.
     """
     sampled = sum(table.sampled_ids for _, table in held) or 1

@@ -1,6 +1,6 @@
 """Facts of a job as the page shows them: plain data, numbers in base units (s, bytes, 1/s).
 
-The page formats and draws; what it says is decided here.
+The page formats and draws; its contents are decided here.
 """
 
 from __future__ import annotations
