@@ -14,9 +14,7 @@ from tests import house
 
 FILE_LIMIT, FUNCTION_LIMIT, FOLDER_LIMIT = 300, 50, 20
 
-EXCEPTIONS: dict[str, str] = {
-    "psrt/fluid": "module paths of PaddlePaddle, by which programs import it as they stand"
-}
+EXCEPTIONS: dict[str, str] = {}
 """File, `file:function` or folder over its limit → reason."""
 
 

@@ -7,21 +7,23 @@ that shares its name with one of psrt's is called `Fluid…` here, with Fluid's 
 reading order:
 
     names            missing · unique_name · variable · places, in a sub-room; core
-    programs         block · framework · param_attr · entry_attr
-    declarations     clip · regularizer · initializer · optimizer · backward
+    programs         block · framework
+    declarations     parameters: what a layer is told about one · updates: clips, optimizers
+                     and gradients
     layers           adapting (psrt's layers under Fluid's signatures) · layers · layer_helper
                      nets
     files            formats: PaddlePaddle's own files
     running          scopes, values, runs and saved files, in a sub-room; default_scope_funcs
-                     compiler · data_feeder · feed_queue · reader · parallel_executor · executor
+                     compiler · feeding: batches for runs · parallel_executor · executor
                      profiler · log_helper · dygraph op (refuse)
     clusters         transpiler · communicator
-    data and files   dataset · io · metrics · average · lod_tensor
+    data and files   io · metrics · average
     fleet            incubate · distributed
     contrib          layers and readers of `fluid.contrib`
     other programs   paddle: psrt in PaddlePaddle's place · __main__
 
-Importing it loads no kernels; modules that run programs are loaded on first use.
+PaddlePaddle's paths of modules that lie in sub-rooms, such as `fluid.clip`, are second paths of
+them. Importing it loads no kernels; modules that run programs are loaded on first use.
 """
 
 from __future__ import annotations
@@ -30,21 +32,10 @@ import importlib
 import sys
 from typing import Any
 
-from psrt.fluid import (
-    backward,
-    clip,
-    core,
-    entry_attr,
-    framework,
-    initializer,
-    layers,
-    optimizer,
-    regularizer,
-)
+from psrt.fluid import core, framework, layers
 from psrt.fluid.adapting import input_data as data
 from psrt.fluid.adapting import lookup as embedding
 from psrt.fluid.adapting import one_hot_behind as one_hot
-from psrt.fluid.backward import gradients
 from psrt.fluid.core import is_compiled_with_cuda
 from psrt.fluid.framework import (
     Program,
@@ -59,6 +50,7 @@ from psrt.fluid.names import (
     CPUPlace,
     CUDAPinnedPlace,
     CUDAPlace,
+    ModulePaths,
     cpu_places,
     cuda_places,
     get_flags,
@@ -67,18 +59,36 @@ from psrt.fluid.names import (
     set_flags,
     unique_name,
 )
-from psrt.fluid.param_attr import ParamAttr
+from psrt.fluid.parameters import ParamAttr, entry_attr, initializer, regularizer
+from psrt.fluid.updates import backward, clip, gradients, optimizer
 
-# PaddlePaddle's module path: programs write `import paddle.fluid.unique_name`.
-sys.modules[f"{__name__}.unique_name"] = unique_name
+_PATHS = {
+    "feeding": ("data_feeder", "dataset", "reader"),
+    "names": ("unique_name",),
+    "parameters": ("entry_attr", "initializer", "param_attr", "regularizer"),
+    "running": ("lod_tensor",),
+    "updates": ("backward", "clip", "optimizer"),
+}
+"""Sub-room → modules that PaddlePaddle has a level higher, as `fluid.clip`."""
+
+sys.meta_path.insert(
+    0,
+    ModulePaths(
+        {
+            f"{__name__}.{path}": f"{__name__}.{room}.{path}"
+            for room, paths in _PATHS.items()
+            for path in paths
+        }
+    ),
+)
 
 _LATER = {
     "BuildStrategy": "compiler",
     "CompiledProgram": "compiler",
-    "DataFeeder": "data_feeder",
-    "DatasetFactory": "dataset",
-    "InMemoryDataset": "dataset",
-    "QueueDataset": "dataset",
+    "DataFeeder": "feeding",
+    "DatasetFactory": "feeding",
+    "InMemoryDataset": "feeding",
+    "QueueDataset": "feeding",
     "DistributeTranspiler": "transpiler",
     "DistributeTranspilerConfig": "transpiler",
     "ExecutionStrategy": "compiler",

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from psrt.core.errors import ProgramError
 from psrt.core.hints import did_you_mean
 from psrt.fluid.names import NamedVars, Variable, dtype_name, first_ops, refusing_class, unique_name
-from psrt.fluid.param_attr import ParamAttr
+from psrt.fluid.parameters import ParamAttr
 from psrt.graph.program import Op
 from psrt.graph.program import Program as Graph
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from psrt.core.errors import DataError, ProgramError
 from psrt.fluid.compiler import CompiledProgram
+from psrt.fluid.feeding import next_feed
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import CPUPlace
-from psrt.fluid.reader import next_feed
 from psrt.fluid.running import (
     Batch,
     Feed,

@@ -15,8 +15,8 @@ from psrt.data.python import (
     shuffle,
     xmap_readers,
 )
+from psrt.fluid.feeding import DataLoader, PyReader
 from psrt.fluid.names import missing
-from psrt.fluid.reader import DataLoader, PyReader
 from psrt.fluid.running import (
     get_parameter_value,
     get_parameter_value_by_name,

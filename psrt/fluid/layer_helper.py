@@ -21,7 +21,7 @@ from psrt.fluid import layers
 from psrt.fluid.block import FluidOperator
 from psrt.fluid.framework import FluidProgram, default_main_program, default_startup_program
 from psrt.fluid.names import Variable, unique_name
-from psrt.fluid.param_attr import attr_of
+from psrt.fluid.parameters import attr_of
 from psrt.graph.initializer import Constant
 
 

@@ -9,9 +9,9 @@ from psrt.core.errors import ConfigError
 from psrt.executor import strategies
 from psrt.executor.strategies import ExecutionStrategy
 from psrt.fluid.compiler import BuildStrategy, CompiledProgram
+from psrt.fluid.feeding import next_feed
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import no_cuda
-from psrt.fluid.reader import next_feed
 from psrt.fluid.running import (
     Feed,
     Fetch,

@@ -27,7 +27,7 @@ from psrt.fluid.adapting.targets import (
 )
 from psrt.fluid.framework import default_main_program
 from psrt.fluid.names import dtype_name
-from psrt.fluid.param_attr import attr_of
+from psrt.fluid.parameters import attr_of
 from psrt.graph import layers as psrt_layers
 
 Layer: TypeAlias = Callable[..., Any]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from psrt.fluid.framework import default_main_program
 from psrt.fluid.names import unique_name
-from psrt.fluid.param_attr import Given, NumpyArrayInitializer, ParamAttr
+from psrt.fluid.parameters import Given, NumpyArrayInitializer, ParamAttr
 from psrt.graph.param import Param
 
 

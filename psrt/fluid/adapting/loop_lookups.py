@@ -13,7 +13,7 @@ from psrt.core.errors import ProgramError
 from psrt.fluid.adapting.declared import declared
 from psrt.fluid.framework import default_main_program
 from psrt.fluid.names import Variable
-from psrt.fluid.param_attr import ParamAttr
+from psrt.fluid.parameters import ParamAttr
 from psrt.graph import layers as psrt_layers
 from psrt.graph.initializer import Xavier
 

@@ -46,7 +46,7 @@ def create_py_reader_by_data(
     use_double_buffer: bool = True,
 ) -> Any:
     """Return a reader that feeds these data vars; see `py_reader`."""
-    reader = importlib.import_module("psrt.fluid.reader")  # it loads kernels
+    reader = importlib.import_module("psrt.fluid.feeding").reader  # it loads kernels
     return reader.PyReader(feed_list, capacity, use_double_buffer, iterable=False)
 
 

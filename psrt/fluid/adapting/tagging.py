@@ -8,7 +8,7 @@ from psrt.core.errors import ProgramError
 from psrt.fluid.adapting.declared import declared
 from psrt.fluid.framework import default_main_program
 from psrt.fluid.names import Variable
-from psrt.fluid.param_attr import attr_of
+from psrt.fluid.parameters import attr_of
 from psrt.graph import layers as psrt_layers
 from psrt.graph.param import Param
 

@@ -16,10 +16,9 @@ from psrt.fluid.adapting.declared import declared
 from psrt.fluid.adapting.loop_lookups import lookup_in_loop
 from psrt.fluid.adapting.nested import declare_nested, fed_lists
 from psrt.fluid.adapting.targets import as_rows, in_rows
-from psrt.fluid.entry_attr import admission_of
 from psrt.fluid.framework import default_main_program, program_guard
 from psrt.fluid.names import Variable, dtype_name
-from psrt.fluid.param_attr import ParamAttr, attr_of
+from psrt.fluid.parameters import ParamAttr, admission_of, attr_of
 from psrt.graph import layers as psrt_layers
 from psrt.graph.builder import program as psrt_program
 from psrt.graph.initializer import Constant, Xavier

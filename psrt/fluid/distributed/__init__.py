@@ -3,6 +3,6 @@
 strategy → fleet.
 """
 
-from psrt.fluid.entry_attr import CountFilterEntry, ProbabilityEntry, ShowClickEntry
+from psrt.fluid.parameters import CountFilterEntry, ProbabilityEntry, ShowClickEntry
 
 __all__ = ["CountFilterEntry", "ProbabilityEntry", "ShowClickEntry"]

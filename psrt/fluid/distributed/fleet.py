@@ -20,7 +20,7 @@ from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler import (
     TranspilerOptimizer,
     fleet,
 )
-from psrt.fluid.optimizer import Optimizer
+from psrt.fluid.updates import Optimizer
 
 
 def init(role_maker: RoleMakerBase | None = None, is_collective: bool = False) -> None:

@@ -13,7 +13,7 @@ import psrt.fluid.layers as layers
 from psrt.core.errors import DataError
 from psrt.fluid.formats.records import FileOp
 from psrt.fluid.names import Variable
-from psrt.fluid.param_attr import ParamAttr
+from psrt.fluid.parameters import ParamAttr
 
 
 class Vars(Protocol):

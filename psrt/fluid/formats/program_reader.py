@@ -13,7 +13,7 @@ from psrt.fluid.formats.op_readers import READERS, ReadOp
 from psrt.fluid.formats.records import FileOp, FileVar, parse
 from psrt.fluid.framework import FluidProgram, program_guard
 from psrt.fluid.names import Variable, unique_name
-from psrt.fluid.param_attr import ParamAttr
+from psrt.fluid.parameters import ParamAttr
 
 
 @dataclass

@@ -12,6 +12,7 @@ places       places of programs: the CPU
 temporaries  Fluid's names of temporary vars
 first_ops    ops of a startup program
 flags        flags and versions that programs ask for
+module_paths second paths of modules: `fluid.clip`, `paddle.fluid`
 """
 
 from psrt.fluid.names import flags, unique_name
@@ -27,6 +28,7 @@ from psrt.fluid.names.flags import (
 )
 from psrt.fluid.names.gradients import differentiated, first_values, names_among, scalar
 from psrt.fluid.names.missing import RefusingFleet, missing, refusing, refusing_class
+from psrt.fluid.names.module_paths import ModulePaths
 from psrt.fluid.names.places import (
     CPUPlace,
     CUDAPinnedPlace,
@@ -71,6 +73,7 @@ __all__ += [
 __all__ += [
     "EDGES",
     "FLUID_VERSION",
+    "ModulePaths",
     "NamedVars",
     "get_flags",
     "grad_var_name",

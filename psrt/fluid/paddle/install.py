@@ -9,12 +9,11 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from psrt.core.errors import ConfigError
-from psrt.fluid.names import missing
+from psrt.fluid.names import ModulePaths, missing
 
 _ROOMS = {
     "paddle.compat": "psrt.fluid.paddle.compat",
@@ -41,7 +40,7 @@ def install_as_paddle() -> ModuleType:
             f"install_as_paddle was called, but another paddle was imported, from {found}.",
             hint="Call it before anything that imports paddle.",
         )
-    sys.meta_path.insert(0, _Rooms())
+    sys.meta_path.insert(0, _PaddlePaths(_ROOMS))
     sys.modules["paddle"] = made = PaddleModule("paddle")
     return made
 
@@ -62,38 +61,30 @@ class PaddleModule(ModuleType):
         raise AttributeError(f"psrt has no paddle.{name}. {_INSTEAD}", name=name)
 
 
-class _Rooms(MetaPathFinder, Loader):
+class _PaddlePaths(ModulePaths):
     """Finder of the modules below `paddle`."""
+
+    def own_name(self, path: str) -> str:
+        for room, own in _ROOMS.items():
+            if path == room or path.startswith(f"{room}."):
+                return own + path.removeprefix(room)
+        return ""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if not name.startswith("paddle."):
-            return None
-        if not _room_of(name):
+        if name.startswith("paddle.") and not self.own_name(name):
             raise ModuleNotFoundError(f"psrt has no {name}. {_INSTEAD}", name=name)
-        return ModuleSpec(name, self)
-
-    def create_module(self, spec: ModuleSpec) -> None:
-        return None
+        return super().find_spec(name, path, target)
 
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
-        ours = _room_of(name)
         try:
-            sys.modules[name] = importlib.import_module(ours)
+            super().exec_module(module)
         except ModuleNotFoundError as error:
-            if error.name != ours:
+            if error.name != self.own_name(name):
                 raise
             room, _, last = name.rpartition(".")
             raise ModuleNotFoundError(str(missing(room, last, ())), name=name) from None
         if name == "paddle.reader":  # a package there, one file here
             sys.modules["paddle.reader.decorator"] = sys.modules[name]
-
-
-def _room_of(name: str) -> str:
-    """The module of psrt that is meant by a name below `paddle`, "" for none."""
-    for room, ours in _ROOMS.items():
-        if name == room or name.startswith(f"{room}."):
-            return ours + name.removeprefix(room)
-    return ""

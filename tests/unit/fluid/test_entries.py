@@ -12,9 +12,9 @@ import psrt.fluid as fluid
 from psrt import tables
 from psrt.core.errors import ConfigError, ProgramError
 from psrt.fluid import distributed
-from psrt.fluid.entry_attr import CountFilterEntry, ProbabilityEntry, ShowClickEntry
 from psrt.fluid.incubate.fleet.base.role_maker import Role, UserDefinedRoleMaker
 from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler import DistributedTranspiler
+from psrt.fluid.parameters.entry_attr import CountFilterEntry, ProbabilityEntry, ShowClickEntry
 from tests.support.scripts import endpoints
 
 DEADLINE_S = 60.0

@@ -11,7 +11,7 @@ import pytest
 import psrt.fluid as fluid
 from psrt.core.errors import DeadlineError, PsrtError
 from psrt.fluid.executor import _as_lodtensor
-from psrt.fluid.feed_queue import FeedQueue
+from psrt.fluid.feeding.feed_queue import FeedQueue
 
 BATCHES = [np.full((2, 3), number, np.float32) for number in range(5)]
 

@@ -7,8 +7,8 @@ import pytest
 
 import psrt.fluid as fluid
 from psrt.core.errors import ProgramError
-from psrt.fluid.initializer import Constant, Normal
 from psrt.fluid.layer_helper import LayerHelper
+from psrt.fluid.parameters.initializer import Constant, Normal
 
 layers = fluid.layers
 

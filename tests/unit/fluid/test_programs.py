@@ -51,8 +51,14 @@ def test_two_programs_share_no_parameter_by_accident_but_do_under_a_guard_of_nam
         assert parameters() == ["fc_0.w_0"]
 
 
-def test_unique_name_is_a_module_of_fluid_as_in_paddlepaddle() -> None:
-    assert importlib.import_module("psrt.fluid.unique_name") is fluid.unique_name
+@pytest.mark.parametrize(
+    "name", ["unique_name", "clip", "initializer", "optimizer", "reader", "dataset", "lod_tensor"]
+)
+def test_modules_of_sub_rooms_have_paddlepaddles_paths_too(name: str) -> None:
+    by_path = importlib.import_module(f"psrt.fluid.{name}")
+
+    assert by_path is getattr(fluid, name)
+    assert by_path.__name__.count(".") == 3
 
 
 def test_a_name_given_to_a_layer_names_its_parameters_and_is_not_given_twice() -> None:

@@ -26,8 +26,8 @@ from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.transpiler
     ProgramPair,
 )
 from psrt.fluid.names import Variable
-from psrt.fluid.optimizer import Optimizer
 from psrt.fluid.transpiler import DistributeTranspilerConfig, FluidTranspiler
+from psrt.fluid.updates import Optimizer
 
 __all__ = ["CollectiveFleet", "CollectiveOptimizer", "CollectiveStrategy", "fleet"]
 __all__ += ["Collective", "DistributedStrategy"]

@@ -41,9 +41,9 @@ from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.transpiler
     parts_of,
 )
 from psrt.fluid.names import Variable, missing
-from psrt.fluid.optimizer import Optimizer
 from psrt.fluid.running import connected, disconnect, global_scope
 from psrt.fluid.transpiler import DistributeTranspilerConfig
+from psrt.fluid.updates import Optimizer
 from psrt.pserver.checkpoints import complete_cuts
 from psrt.rpc.hosts import split_endpoint
 from psrt.storage.locate import directory_at

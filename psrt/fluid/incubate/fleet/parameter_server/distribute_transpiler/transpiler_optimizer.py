@@ -18,8 +18,8 @@ from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distribute
     strategy_of,
 )
 from psrt.fluid.names import Variable
-from psrt.fluid.optimizer import Optimizer
 from psrt.fluid.transpiler import DistributeTranspilerConfig, FluidTranspiler
+from psrt.fluid.updates import Optimizer
 
 __all__ = ["ProgramPair", "TranspilerOptimizer"]
 

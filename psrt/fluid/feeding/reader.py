@@ -20,8 +20,8 @@ import numpy as np
 from psrt.core.errors import DataError, ProgramError
 from psrt.data.python import Reader, batch, buffered, map_readers
 from psrt.fluid.core import EOFException
-from psrt.fluid.data_feeder import DataFeeder
-from psrt.fluid.feed_queue import FeedQueue
+from psrt.fluid.feeding.data_feeder import DataFeeder
+from psrt.fluid.feeding.feed_queue import FeedQueue
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import CPUPlace, Variable
 from psrt.fluid.running import Batch, LoDTensor, feed_of, shared_out, tensors_of

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from psrt.core.errors import ProgramError
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import Variable, differentiated, first_values, scalar
-from psrt.fluid.optimizer import Names, ParamsGrads, freeze
+from psrt.fluid.updates.optimizer import Names, ParamsGrads, freeze
 from psrt.graph import backward as _psrt
 from psrt.graph import layers
 

@@ -14,9 +14,9 @@ from typing import TypeAlias, TypedDict, Unpack
 
 from psrt.core.errors import ProgramError
 from psrt.core.specs import ComputedRate, LearningRate
-from psrt.fluid.clip import ChosenClip, set_gradient_clip
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import Variable, differentiated, missing, names_among, scalar
+from psrt.fluid.updates.clip import ChosenClip, set_gradient_clip
 from psrt.graph import optimizer as _psrt
 from psrt.graph.backward import append_backward
 from psrt.graph.clip import Clip

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from psrt.fluid.names import missing
-from psrt.fluid.param_attr import Given, NumpyArrayInitializer, Seeded
+from psrt.fluid.parameters.param_attr import Given, NumpyArrayInitializer, Seeded
 from psrt.graph import initializer as _psrt
 from psrt.graph.initializer import AnyInitializer
 

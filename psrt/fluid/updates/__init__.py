@@ -1,0 +1,12 @@
+"""Gradients of a loss, and what is done with them. In reading order:
+
+clip       bounds of gradients
+optimizer  updates
+backward   gradients without updates
+"""
+
+from psrt.fluid.updates import backward, clip, optimizer
+from psrt.fluid.updates.backward import gradients
+from psrt.fluid.updates.optimizer import Optimizer
+
+__all__ = ["Optimizer", "backward", "clip", "gradients", "optimizer"]
