@@ -136,7 +136,7 @@ def answers_at_once(original: Callable[..., Any]) -> Callable[..., Any]:
 def round_stays_open(original: Callable[..., Any]) -> Callable[..., Any]:
     def closed(self: Rounds) -> Any:
         answers = original(self)
-        self.taken.clear()
+        self.last_applied.clear()
         return answers
 
     return closed

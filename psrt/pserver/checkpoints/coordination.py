@@ -107,7 +107,7 @@ class Coordination:
         caller = WaitingCaller(deadline_s, known)
         with self._lock:
             self._watches.append(caller)
-            instructions = self._cuts.watch(caller, known, self._clock.now())
+            instructions = self._cuts.watch(caller, known)
         self._execute(instructions)
         return caller
 

@@ -72,8 +72,9 @@ class JoinCalls:
             self._is_replicated |= header.hello.durability == "replica"
             members = self._runner.ask(lambda state, now: state.members)
             reply.hello_reply.held_by = members.held_by(*caller_of(header))
-            is_new = self._runner.ask(lambda state, now: state.is_new(*caller_of(header)))
-            reply.hello_reply.held_is_new = is_new
+            reply.hello_reply.held_is_new = self._runner.ask(
+                lambda state, now: state.may_begin_anew(*caller_of(header))
+            )
             reply.round = self._runner.ask(lambda state, now: state.open_round)
         return Message(reply)
 
