@@ -223,12 +223,6 @@ class CutCoordinator:
         """True while a cut has some of its parts, so that the others are about to come."""
         return self._proposal is not None and bool(self._proposal.parts)
 
-    def next_s(self, now: float) -> float:
-        """The latest time for the next `tick`."""
-        if self._proposal is not None:
-            return self._proposal.began_s + self._timeout_s
-        return self._schedule.next_s(self._began_s(now))
-
     # --- inside ------------------------------------------------------------------------------
 
     def _began_s(self, now: float) -> float:
