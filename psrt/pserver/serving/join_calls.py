@@ -15,7 +15,7 @@ from psrt.pserver.checkpoints import RecoveredPart
 from psrt.pserver.decisions import JobIdentity, MemberState, begin_anew, read_spec, restore
 from psrt.pserver.eviction import Upkeep
 from psrt.pserver.loading import TableLoad, TableLoader
-from psrt.pserver.serving.cut_calls import CutCalls
+from psrt.pserver.serving.cuts import CutCalls
 from psrt.pserver.serving.effect_runner import EffectRunner
 from psrt.pserver.serving.request_headers import caller_of, job_of, lineage_reply
 from psrt.pserver.tables import TableRegistry
