@@ -34,7 +34,6 @@ class _Change:
 class _Proposal:
     number: int
     began_s: float
-    at_step: int
     change: _Change | None = None
     parts: dict[str, str] = field(default_factory=dict)
     participants: set[str] = field(default_factory=set)
@@ -74,10 +73,10 @@ class CutCoordinator:
 
     # --- events ------------------------------------------------------------------------------
 
-    def watch(self, call: Caller, known: int, now: float) -> list[CutInstruction]:
+    def watch(self, call: Caller, known: int) -> list[CutInstruction]:
         """Add a WATCH of a trainer that knows of cut `known`; it waits for a newer proposal."""
         self._watches.append((call, known))
-        return self._tell()
+        return self._announce()
 
     def unwatch(self, call: Caller) -> None:
         """Forget a WATCH whose caller has gone."""
@@ -224,12 +223,6 @@ class CutCoordinator:
         """True while a cut has some of its parts, so that the others are about to come."""
         return self._proposal is not None and bool(self._proposal.parts)
 
-    def next_s(self, now: float) -> float:
-        """The latest time for the next `tick`."""
-        if self._proposal is not None:
-            return self._proposal.began_s + self._timeout_s
-        return self._schedule.next_s(self._began_s(now))
-
     # --- inside ------------------------------------------------------------------------------
 
     def _began_s(self, now: float) -> float:
@@ -250,8 +243,8 @@ class CutCoordinator:
         self.newest += 1
         self._last_began_s, self._last_step = now, self._steps()
         change = self._changes.pop(0) if self._changes else None
-        self._proposal = _Proposal(self.newest, now, self._last_step, change)
-        return self._tell()
+        self._proposal = _Proposal(self.newest, now, change)
+        return self._announce()
 
     def _ask_for_change(self, call: Caller, trainers: int) -> None:
         """Add a call to the last change that was asked for, if that is the same, or a new one."""
@@ -262,7 +255,7 @@ class CutCoordinator:
         else:
             self._changes.append(_Change(trainers, [call]))
 
-    def _tell(self) -> list[CutInstruction]:
+    def _announce(self) -> list[CutInstruction]:
         due = [(call, known) for call, known in self._watches if known < self.proposed]
         self._watches = [each for each in self._watches if each not in due]
         return [Announce(call, self.proposed, self.trainers) for call, _ in due]
@@ -277,10 +270,10 @@ class CutCoordinator:
         return [*proposal.reports, *self._take_requests(), *change]
 
     def _done_before(self, number: int, call: Caller) -> Done:
-        """The answer to a report that was repeated or late: whoever is told that a cut was given up
-        deletes its part.
+        """The answer to a report that was repeated or late.
 
-        Number 0 stands for an end that is unknown: a former coordinator had the cut.
+        A pserver that learns here that the cut was given up deletes its part. Number 0 stands
+        for an end that is unknown: a former coordinator had the cut.
         """
         if number in self._all_complete:
             return Done(call, number)

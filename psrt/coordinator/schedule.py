@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 
@@ -30,7 +29,3 @@ class CutSchedule:
             return False
         by_steps = bool(self.every_steps) and steps >= self.every_steps
         return by_steps or (self.every_s > 0 and elapsed_s >= self.every_s)
-
-    def next_s(self, began_s: float) -> float:
-        """The time at which a cut is due by seconds alone, for one that began at `began_s`."""
-        return began_s + self.every_s if self.every_s > 0 else math.inf

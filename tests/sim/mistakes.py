@@ -22,12 +22,12 @@ from psrt.pserver.decisions.member import MemberState
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.rounds import Rounds
 from psrt.pserver.frozen.change_marks import ChangeMarks
-from psrt.pserver.serving.cut_calls import CutCalls
+from psrt.pserver.serving.cuts.cut_calls import CutCalls
+from psrt.pserver.serving.cuts.resuming import Resuming
 from psrt.pserver.serving.durable import Durability
 from psrt.pserver.serving.durable.delta_writer import DeltaWriter
 from psrt.pserver.serving.durable.part_source import PartSource
 from psrt.pserver.serving.id_list_cache import IdListCache
-from psrt.pserver.serving.resuming import Resuming
 from psrt.rpc.client import Client
 from psrt.storage.directory import Directory
 
@@ -136,7 +136,7 @@ def answers_at_once(original: Callable[..., Any]) -> Callable[..., Any]:
 def round_stays_open(original: Callable[..., Any]) -> Callable[..., Any]:
     def closed(self: Rounds) -> Any:
         answers = original(self)
-        self.taken.clear()
+        self.last_applied.clear()
         return answers
 
     return closed

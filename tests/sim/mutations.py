@@ -37,13 +37,13 @@ from psrt.pserver.frozen.frozen_records import FrozenRecords
 from psrt.pserver.replicas import PartHost, kept_copy
 from psrt.pserver.replicas.copy_state import CopyState
 from psrt.pserver.serving import effect_runner, updates
-from psrt.pserver.serving.cut_calls import CutCalls
+from psrt.pserver.serving.cuts.cut_calls import CutCalls
+from psrt.pserver.serving.cuts.resuming import Resuming
 from psrt.pserver.serving.durable import durability, part_source
 from psrt.pserver.serving.durable.delta_writer import DeltaWriter
 from psrt.pserver.serving.durable.part_source import PartSource
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.pserver.serving.join_calls import JoinCalls
-from psrt.pserver.serving.resuming import Resuming
 from psrt.rpc.client import Client
 from psrt.rpc.retry import RetryPolicy
 from tests.sim import mistakes

@@ -68,11 +68,6 @@ class Coordination:
         """The number of the proposed cut, 0 = none."""
         return self._cuts.proposed
 
-    @property
-    def trainers(self) -> int:
-        """The number of trainers from the proposed cut on, 0 = it stays."""
-        return self._cuts.trainers
-
     def trainers_from(self, number: int) -> int:
         """The number of trainers from cut `number` on, 0 = it stays, or it is not proposed."""
         with self._lock:
@@ -107,7 +102,7 @@ class Coordination:
         caller = WaitingCaller(deadline_s, known)
         with self._lock:
             self._watches.append(caller)
-            instructions = self._cuts.watch(caller, known, self._clock.now())
+            instructions = self._cuts.watch(caller, known)
         self._execute(instructions)
         return caller
 

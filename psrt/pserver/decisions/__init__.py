@@ -1,6 +1,11 @@
 """The decisions of a pserver, as pure functions of (event, now).
 
-In reading order:
+An event is a call of a method of `PserverState`, such as `push(call, steps, now)`, and returns
+instructions, such as `Apply(call, step)`. The effect runner of `serving` executes them and reports
+what has been done as events, such as `applied(call)`. Decisions open no socket, start no thread and
+read no clock, so tests and the simulator drive them event by event.
+
+Who has little time reads `calls`, `rounds` and `pserver_state`. In reading order:
 
     lineages       progress of each trainer over all its processes
     calls          calls that wait, and the instructions that end their wait
@@ -56,7 +61,7 @@ from psrt.pserver.decisions.saved_state import (
     has_ended,
     restore,
     take_over,
-    using,
+    trainers_using,
 )
 from psrt.pserver.decisions.spec_rules import read_spec
 
@@ -65,4 +70,4 @@ __all__ += ["DurablePoint", "DurableProgress", "SendReply", "WaitingCall", "Warn
 __all__ += ["JobIdentity", "Meeting", "Member", "MemberState", "PserverState", "describe", "dump"]
 __all__ += ["Lane", "PushProgress", "RecordedLineage", "Steps", "is_between_updates", "point_of"]
 __all__ += ["BackupAwaitedError", "begin_anew", "given_up", "of_unknown_end"]
-__all__ += ["has_ended", "read_spec", "restore", "take_over", "using"]
+__all__ += ["has_ended", "read_spec", "restore", "take_over", "trainers_using"]

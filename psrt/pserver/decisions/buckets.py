@@ -20,8 +20,8 @@ from psrt.pserver.decisions.rounds import Rounds
 class BucketRounds:
     """`Rounds` by bucket, created by its first call; bucket 0 always exists.
 
-    `applied` has the pushes of all closed rounds, `waited` those of each trainer, with the
-    seconds by which they came after the first one of their round.
+    `applied` has the pushes of all closed rounds. `lateness` has, of each trainer, the number of
+    pushes and the seconds by which they came after the first one of their round, in all.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class BucketRounds:
         )
         self._rounds = {0: self._make()}
         self.applied = AdmittedPushes()
-        self.waited: dict[int, tuple[int, float]] = {}
+        self.lateness: dict[int, tuple[int, float]] = {}
         self._opened: dict[int, tuple[int, float]] = {}  # round and time of its first push
         # newest round, and the time of its push, by bucket and trainer
         self._counted: dict[tuple[int, int], tuple[int, float]] = {}
@@ -52,7 +52,12 @@ class BucketRounds:
         """The open round of bucket 0."""
         return self._rounds[0].open
 
-    def opens(self) -> list[tuple[int, int]]:
+    @property
+    def newest_open(self) -> int:
+        """The newest round that is open in any bucket."""
+        return max(rounds.open for rounds in self._all())
+
+    def open_rounds(self) -> list[tuple[int, int]]:
         """Pairs of bucket and open round."""
         return sorted((bucket, rounds.open) for bucket, rounds in self._rounds.items())
 
@@ -93,9 +98,9 @@ class BucketRounds:
         if self._counted.get((call.bucket, call.trainer), (-1, 0.0))[0] == number:
             return
         self._counted[call.bucket, call.trainer] = number, now
-        pushes, seconds = self.waited.get(call.trainer, (0, 0.0))
+        pushes, seconds = self.lateness.get(call.trainer, (0, 0.0))
         late_s = now - self._opened[call.bucket][1]
-        self.waited[call.trainer] = pushes + 1, seconds + late_s
+        self.lateness[call.trainer] = pushes + 1, seconds + late_s
 
     def close_if_complete(self) -> list[Instruction]:
         """Close the rounds that wait for no trainer; call it after one may have left."""
@@ -132,7 +137,7 @@ class BucketRounds:
     def dump(self) -> list[list[Any]]:
         """Of each bucket the open round, and the key of each trainer's last push, as JSON."""
         return [
-            [bucket, rounds.open, [[trainer, *key] for trainer, key in rounds.taken.items()]]
+            [bucket, rounds.open, [[trainer, *key] for trainer, key in rounds.last_applied.items()]]
             for bucket, rounds in sorted(self._rounds.items())
         ]
 
@@ -141,7 +146,7 @@ class BucketRounds:
         for bucket, open_round, taken in records:
             rounds = self._rounds.setdefault(bucket, self._make())
             rounds.open = open_round
-            rounds.taken = {trainer: (incarnation, last) for trainer, incarnation, last in taken}
+            rounds.last_applied = {trainer: (process, last) for trainer, process, last in taken}
 
     def check(self) -> None:
         """Assert the invariants; tests call it after every event."""

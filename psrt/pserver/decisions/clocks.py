@@ -83,12 +83,9 @@ class Clocks:
 
     def answer_met(self) -> list[Instruction]:
         """Reply to calls whose wait is over; call it after an awaited trainer may have left."""
-        least = {clock: self._least(clock) for clock in {w.meeting.clock for w in self._waits}}
-        met = [
-            wait
-            for wait in self._waits
-            if _slowest(least[wait.meeting.clock], wait.call.trainer) >= wait.meeting.awaited
-        ]
+        clocks = {wait.meeting.clock for wait in self._waits}
+        slowest = {clock: self._two_slowest(clock) for clock in clocks}
+        met = [wait for wait in self._waits if _is_met(wait, slowest[wait.meeting.clock])]
         return [SendReply(call) for call in self._end(met)]
 
     def replaced(self, trainer: int) -> list[Instruction]:
@@ -130,7 +127,7 @@ class Clocks:
 
     def slowest_other(self, trainer: int, clock: str) -> int:
         """The least time of the other trainers that have neither completed nor been lost."""
-        return _slowest(self._least(clock), trainer)
+        return _slowest_other(self._two_slowest(clock), trainer)
 
     def missing_at(self, now: float) -> set[int]:
         """The trainers awaited by calls that have waited for `wait_timeout_s`."""
@@ -198,7 +195,7 @@ class Clocks:
         times = (self._times[clock].get(trainer, 0), self.slowest_other(trainer, clock))
         return max((time for time in times if time != NO_OTHER), default=0)
 
-    def _least(self, clock: str) -> list[tuple[int, int]]:
+    def _two_slowest(self, clock: str) -> list[tuple[int, int]]:
         """(time, trainer) of the two slowest awaited: at least one of them is not the caller."""
         times = self._times.get(clock, {})
         return heapq.nsmallest(2, ((times.get(t, 0), t) for t in self._members.awaited()))
@@ -226,5 +223,9 @@ class Clocks:
         )
 
 
-def _slowest(least: list[tuple[int, int]], trainer: int) -> int:
-    return next((time for time, other in least if other != trainer), NO_OTHER)
+def _is_met(wait: _Wait, slowest: list[tuple[int, int]]) -> bool:
+    return _slowest_other(slowest, wait.call.trainer) >= wait.meeting.awaited
+
+
+def _slowest_other(slowest: list[tuple[int, int]], trainer: int) -> int:
+    return next((time for time, other in slowest if other != trainer), NO_OTHER)

@@ -6,7 +6,7 @@ on, while the frozen tables are written.
 
     OPEN ──CUT of every running trainer──▶ FREEZING ──frozen()──▶ frozen, all calls answered
       └── `wait_s` after the first call, a newer cut, abort ──▶ given up, all calls fail,
-                                                            and the coordinator is told
+                                                            and the coordinator gets a NoPart
 
 A CUT carries the sequence of its trainer's last push before it. A trainer that gave up waiting, and
 pushes again, ends the cut; so does a CUT that arrives behind such a push, and in Sync a trainer

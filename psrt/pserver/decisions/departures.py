@@ -167,7 +167,7 @@ class Departures:
         return [Warn(f"all other trainers have ended; still waiting for {missing} to complete")]
 
 
-def replaced(trainer: int) -> JobError:
+def came_back(trainer: int) -> JobError:
     """The error of a job that aborts, when a new process takes the place of a running one."""
     return JobError(
         f"trainer {trainer} came back as a new process before it had completed; the job was "

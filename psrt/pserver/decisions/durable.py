@@ -50,10 +50,6 @@ class DurableProgress:
         self._confirmed = DurablePoint({}, frozenset(), 0, -math.inf)
         self._confirmed_s = math.nan
 
-    @property
-    def confirmed(self) -> DurablePoint:
-        return self._confirmed
-
     def confirm(self, point: DurablePoint, now: float) -> None:
         """Record that a point is durable; an older one than that before changes nothing."""
         if point.taken_s >= self._confirmed.taken_s:

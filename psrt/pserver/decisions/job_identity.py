@@ -65,40 +65,39 @@ class JobIdentity:
 
         A trainer of a job whose number of trainers `may_change` waits for that: `UnavailableError`.
         """
-        is_as_durable = other.durability in (None, self.durability) or self.durability is None
+        is_as_durable = self._is_as_durable(other)
         if other == self and is_as_durable:
             return
         if may_change and is_as_durable and other.is_other_number_of(self):
             raise other_number(trainer, other.trainers, self.trainers)
-        pairs = (
-            ("job id", repr(other.job_id), repr(self.job_id)),
-            ("number of trainers", str(other.trainers), str(self.trainers)),
-            ("mode", to_json(other.mode), to_json(self.mode)),
-        )
-        differing = [
-            f"{name} is {a} at the trainer and {b} at this pserver"
-            for name, a, b in pairs
-            if a != b
-        ]
-        if not is_as_durable:
-            named = other.durability or "none", self.durability or "none"
-            differing.append(
-                "durability is {} at the trainer and {} at this pserver".format(*named)
-            )
-        if other.plan_hash != self.plan_hash:
-            differing.append(self._plan_difference(other))
         raise WireError(
             f"trainer {trainer} does not belong to the job of this pserver: "
-            f"{'; '.join(differing)}. "
-            "Its HELLO was refused.",
+            f"{'; '.join(self._differences(other))}. Its HELLO was refused.",
             code=ErrorCode.JOB_MISMATCH,
             hint="Start all trainers from one job file and flags; a new job needs new pservers.",
         )
 
-    def _plan_difference(self, other: JobIdentity) -> str:
-        found = plan_differences(other.plan_text, self.plan_text)
-        hashes = other.plan_hash[:12], self.plan_hash[:12]
-        return found or "plan hash is {} at the trainer and {} at this pserver".format(*hashes)
+    def _is_as_durable(self, other: JobIdentity) -> bool:
+        return other.durability in (None, self.durability) or self.durability is None
+
+    def _differences(self, other: JobIdentity) -> Iterator[str]:
+        """The facts in which a trainer of job `other` differs."""
+        facts = [
+            ("job id", repr(other.job_id), repr(self.job_id)),
+            ("number of trainers", str(other.trainers), str(self.trainers)),
+            ("mode", to_json(other.mode), to_json(self.mode)),
+        ]
+        if not self._is_as_durable(other):
+            facts.append(("durability", other.durability or "none", self.durability or "none"))
+        plans = other.plan_text, self.plan_text
+        differences = plan_differences(*plans) if other.plan_hash != self.plan_hash else ""
+        if not differences:
+            facts.append(("plan hash", other.plan_hash[:12], self.plan_hash[:12]))
+        for name, theirs, ours in facts:
+            if theirs != ours:
+                yield f"{name} is {theirs} at the trainer and {ours} at this pserver"
+        if differences:
+            yield differences
 
 
 class PserverProcesses:

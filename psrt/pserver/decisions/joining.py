@@ -47,7 +47,7 @@ class Joining(ABC):
             return []
         else:
             self.resizing.check()
-            self.job.check_same(job, trainer, may_resize and self.resizing.may_come)
+            self.job.check_same(job, trainer, may_resize and self.resizing.is_allowed)
             if self.job.durability is None:
                 self.job = replace(self.job, durability=job.durability)
         self.raise_if_aborted()
@@ -61,22 +61,23 @@ class Joining(ABC):
         self.raise_if_aborted()
         self.resizing.check()
         has_attended = members.member(trainer).incarnation == incarnation
-        may_begin = self.is_new(trainer, incarnation)
-        if not (may_begin or (has_attended and self.recovery.is_beginning)):
+        begins_anew = self.may_begin_anew(trainer, incarnation)
+        if not (begins_anew or (has_attended and self.recovery.is_beginning)):
             self.recovery.check_successor(trainer, incarnation)
         replaces = members.attend(trainer, incarnation, now)
         self._departures.schedule(now)
-        return self._replaced(trainer) if replaces and not may_begin else []
+        return self._replaced(trainer) if replaces and not begins_anew else []
 
-    def is_new(self, trainer: int, incarnation: int) -> bool:
-        """True if this pserver has no push of the process that holds the place of a trainer.
+    def may_begin_anew(self, trainer: int, incarnation: int) -> bool:
+        """True if a process may take the place of a trainer of whose process this pserver has no
+        push.
 
-        A trainer that a change of their number has removed holds none; it may send its CUT again.
+        A trainer that a change of their number has removed has no place; it may send its CUT again.
         """
         places = [m for m in self.members.members if m.trainer == trainer]
         if not places or places[0].has_called:
             return False
-        return self.recovery.waits_for_another(trainer, incarnation)
+        return self.recovery.may_replace_awaited(trainer, incarnation)
 
     def called(self, trainer: int, incarnation: int, now: float) -> JobIdentity:
         """Record a call that waits for no other trainer; return the job."""

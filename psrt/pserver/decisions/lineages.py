@@ -1,4 +1,4 @@
-"""PushProgress of each trainer over all its processes: what a successor must not push again; pure.
+"""Progress of each trainer over all its processes, behind which a successor goes on; pure.
 
 A push names the steps that it covers, in *lanes*: a step is the gradients of many parameters, which
 may leave in several pushes, and of one parameter several steps may be merged. It also names the

@@ -18,13 +18,13 @@ from psrt.pserver.decisions.buckets import BucketRounds
 from psrt.pserver.decisions.calls import Forget, Instruction, WaitingCall
 from psrt.pserver.decisions.clocks import Clocks, Meeting
 from psrt.pserver.decisions.cuts import Cuts
-from psrt.pserver.decisions.departures import Departures, IsGone, replaced
+from psrt.pserver.decisions.departures import Departures, IsGone, came_back
 from psrt.pserver.decisions.job_identity import JobIdentity, PserverProcesses, wrong_mode
 from psrt.pserver.decisions.joining import Joining
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.pushes import Pushes, check_steps
 from psrt.pserver.decisions.recovery import Recovery
-from psrt.pserver.decisions.resizing import Resizing, has_begun_anew, not_resized, of_unknown_end
+from psrt.pserver.decisions.resizing import Resizing, not_resized, number_changed, of_unknown_end
 
 
 class PserverState(Joining):
@@ -130,8 +130,8 @@ class PserverState(Joining):
         assert self.job is not None, "a job has a cut"
         number, trainers, former = self.resizing.number, self.resizing.trainers, self.members
         if (rounds := self.rounds) is not None:
-            self._first_round = max(each for _, each in rounds.opens())
-        ended = self.clocks.abort(has_begun_anew(trainers))
+            self._first_round = rounds.newest_open
+        ended = self.clocks.abort(number_changed(trainers))
         self.recovery = Recovery()
         self._departures = Departures(self._wait_timeout_s, self._is_gone)
         self.expect(replace(self.job, trainers=trainers), is_again=True)
@@ -179,7 +179,7 @@ class PserverState(Joining):
         self.resizing.check()
         self.members_of_job(trainer).called(trainer, incarnation, now)
         self.members.complete(trainer, now, will_confirm, confirms, position)
-        self.recovery.left(trainer)
+        self.recovery.completed(trainer)
         in_round = self.rounds.close_if_complete() if self.rounds is not None else []
         return self._with_waits(in_round)
 
@@ -263,7 +263,7 @@ class PserverState(Joining):
         """End the waits of a process that was replaced; under `abort` that ends the job."""
         in_round = self.rounds.replaced(trainer) if self.rounds is not None else []
         if self.rounds is None and self._departures.policy == "abort":
-            return self.abort(replaced(trainer))
+            return self.abort(came_back(trainer))
         others = [*self.clocks.replaced(trainer), *self.cuts.replaced(trainer)]
         return self._with_waits([*in_round, *others])
 

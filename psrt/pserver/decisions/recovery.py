@@ -48,7 +48,7 @@ class Recovery:
         """
         if self.is_recovered and complete > self._cut:
             return cut_missed(self._cut, complete)
-        self.left(trainer)
+        self._awaited.pop(trainer, None)
         return None
 
     def begins(self, trainer: int) -> None:
@@ -56,9 +56,9 @@ class Recovery:
 
         The killed predecessor had its HELLO only, which the trainer may not know.
         """
-        self.left(trainer)
+        self._awaited.pop(trainer, None)
 
-    def left(self, trainer: int) -> None:
+    def completed(self, trainer: int) -> None:
         """Record that a trainer has completed: it sends nothing again."""
         self._awaited.pop(trainer, None)
 
@@ -89,11 +89,12 @@ class Recovery:
         if missing.get(trainer, incarnation) != incarnation:
             raise pushes_lost(trainer)
 
-    def waits_for_another(self, trainer: int, incarnation: int) -> bool:
-        """True if all that is known of the process of a trainer is that it joined at the beginning.
+    def may_replace_awaited(self, trainer: int, incarnation: int) -> bool:
+        """True if a new process may take the place of the awaited one: all that is recorded of that
+        one is that it joined at the beginning.
 
-        All processes of the job may have been killed then: `incarnation` may attend, and says in
-        REGISTER whether a pserver has pushes of that one.
+        All processes of the job may have been killed then: `incarnation` may attend, and its
+        REGISTER names whether a pserver has pushes of its predecessor.
         """
         return self.is_beginning and self._awaited.get(trainer, incarnation) != incarnation
 

@@ -22,12 +22,12 @@ from psrt.pserver.decisions.member import Member
 class Resizing:
     """The change that is pending, and what is kept of former ones.
 
-    `may_come` is True if the job writes cuts, so that its number of trainers may change. `number`
+    It `is_allowed` if the job writes cuts, so that its number of trainers may change. `number`
     is the cut of the pending change, 0 = none, and `trainers` the number that comes with it.
     """
 
     def __init__(self) -> None:
-        self.may_come = False
+        self.is_allowed = False
         self.number = self.trainers = 0
         self._calls: list[WaitingCall] = []
         self._done = 0  # the cut of the newest change
@@ -38,7 +38,7 @@ class Resizing:
 
     def allow(self) -> None:
         """Record that the job writes cuts."""
-        self.may_come = True
+        self.is_allowed = True
 
     def begin(self, number: int, trainers: int, calls: Sequence[WaitingCall]) -> None:
         """Hold the `calls` of a frozen cut until its end is known."""
@@ -92,7 +92,7 @@ class Resizing:
         return calls
 
 
-def has_begun_anew(trainers: int) -> JobError:
+def number_changed(trainers: int) -> JobError:
     """The error of calls that waited for other trainers when the number changed."""
     return JobError(
         f"the job goes on with {trainers} trainers; the wait was ended.",

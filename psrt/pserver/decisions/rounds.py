@@ -46,7 +46,7 @@ class Rounds:
         self._policy = on_trainer_loss
         self._wait_timeout_s = wait_timeout_s
         self._calls: dict[int, list[WaitingCall]] = {}
-        self.taken: dict[int, tuple[int, int]] = {}
+        self.last_applied: dict[int, tuple[int, int]] = {}
 
     # --- events ------------------------------------------------------------------------------
 
@@ -79,7 +79,7 @@ class Rounds:
             for calls in self._calls.values()
             for call in calls
         ]
-        self.taken |= {trainer: calls[-1].key for trainer, calls in self._calls.items()}
+        self.last_applied |= {trainer: calls[-1].key for trainer, calls in self._calls.items()}
         self._calls.clear()
         self.closing = False
         self.open += 1
@@ -149,7 +149,7 @@ class Rounds:
     # --- inside ------------------------------------------------------------------------------
 
     def _was_applied(self, call: WaitingCall) -> bool:
-        incarnation, sequence = self.taken.get(call.trainer, (0, 0))
+        incarnation, sequence = self.last_applied.get(call.trainer, (0, 0))
         return call.incarnation == incarnation and call.sequence <= sequence
 
     def _check_fits(self, call: WaitingCall) -> None:

@@ -50,9 +50,7 @@ def restore(state: PserverState, saved: Mapping[str, Any], now: float) -> JobIde
 
     A state that `is_beginning` is that of a job before the first push.
     """
-    facts = saved["job"]
-    mode = from_plain(facts["mode"])
-    job = JobIdentity(facts["id"], facts["plan_hash"], facts["trainers"], mode)
+    job = _job_of(saved)
     state.expect(job, is_again=True)
     state.members.restore(saved["members"], now)
     if state.members.ended():  # trainers may ask for the reply to COMPLETE again
@@ -71,6 +69,12 @@ def restore(state: PserverState, saved: Mapping[str, Any], now: float) -> JobIde
     state.recovery = Recovery(awaited, saved["cut"], saved.get("is_beginning", False))
     state.recovered(now)
     return job
+
+
+def _job_of(saved: Mapping[str, Any]) -> JobIdentity:
+    facts = saved["job"]
+    mode = from_plain(facts["mode"])
+    return JobIdentity(facts["id"], facts["plan_hash"], facts["trainers"], mode)
 
 
 def begin_anew(state: PserverState, cut: int, trainers: int) -> None:
@@ -99,7 +103,7 @@ def take_over(
             member.is_unconfirmed, member.completed_s = True, now
 
 
-def using(saved: Mapping[str, Any], elsewhere: Iterable[Member]) -> Collection[int]:
+def trainers_using(saved: Mapping[str, Any], elsewhere: Iterable[Member]) -> Collection[int]:
     """The trainers that may use a pserver whose last tick has `saved`.
 
     Those that run there, and those that run in the part `elsewhere` and may have joined since; but
@@ -125,11 +129,11 @@ def describe(state: PserverState, now: float) -> dict[str, Any]:
     return {
         **identity(state.job),
         "round": state.open_round,
-        "rounds": rounds.opens() if rounds is not None else [],
+        "rounds": rounds.open_rounds() if rounds is not None else [],
         "waiting": rounds.waiting() if rounds is not None else [],
         "waiting_s": rounds.waiting_s(now) if rounds is not None else {},
         "round_open_s": round(rounds.open_s(now), 3) if rounds is not None else 0.0,
-        "round_waits": dict(rounds.waited) if rounds is not None else {},
+        "round_waits": dict(rounds.lateness) if rounds is not None else {},
         "global_step": state.global_step,
         "clocks": state.clocks.describe(now),
         "open_cut": state.cuts.describe(now),

@@ -61,11 +61,6 @@ class ChangeMarks:
         self._collect()
         self._consumers[consumer] = _Changes()
 
-    def unfollow(self, consumer: str) -> bool:
-        """Collect nothing more for a consumer; returns True if another one is left."""
-        self._consumers.pop(consumer, None)
-        return bool(self._consumers)
-
     def has(self, consumer: str) -> bool:
         """Return True if changes are collected for this consumer."""
         return consumer in self._consumers

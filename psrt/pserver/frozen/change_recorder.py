@@ -70,12 +70,6 @@ class ChangeRecorder:
         self._row_marks.follow(consumer)
         self._waiting_marks.follow(consumer)
 
-    def forget_changes(self, consumer: str) -> None:
-        """Mark changes no longer for a consumer."""
-        self._waiting_marks.unfollow(consumer)
-        if self._row_marks is not None and not self._row_marks.unfollow(consumer):
-            self._row_marks = None
-
     def freeze(
         self, is_delta: bool, lock: AbstractContextManager[None], consumer: str
     ) -> FrozenStripe:

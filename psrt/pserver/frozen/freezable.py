@@ -34,8 +34,6 @@ class FreezableStripe(Protocol):
 
     def track_changes(self, consumer: str) -> None: ...
 
-    def forget_changes(self, consumer: str) -> None: ...
-
     def freeze(self, is_delta: bool, consumer: str) -> FrozenStripe: ...
 
     def expect(self, rows: int) -> None: ...
@@ -88,13 +86,6 @@ class FreezableRows:
             for stripe in self._stripes:
                 stripe.track_changes(consumer)
             self._since[consumer] = self.version
-
-    def forget_changes(self, consumer: str) -> None:
-        """Record changes no longer for a consumer, which takes no more deltas."""
-        with self._updates.shut():
-            for stripe in self._stripes:
-                stripe.forget_changes(consumer)
-            self._since.pop(consumer, None)
 
     def freeze(self, is_delta: bool = False, consumer: str = CUTS) -> FrozenRows:
         """Fix the present state: rows, ids that wait for admission, and facts of the table.

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from psrt.core.errors import ErrorCode, JobError, PsrtError, UnavailableError
 from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import SavedCut
-from psrt.pserver.decisions import Member, has_ended, using
+from psrt.pserver.decisions import Member, has_ended, trainers_using
 from psrt.pserver.replicas.copy_state import Answer, CopyState, Piece
 from psrt.pserver.replicas.kept_copy import KeptCopy
 from psrt.pserver.replicas.replicator import Replicator
@@ -116,7 +116,7 @@ class PairedPart:
         with self._lock:
             answer = self._state.offered(piece)
             if answer is Answer.FENCED:
-                raise is_fenced(self._part, self.epoch)
+                raise not_served(self._part, self.epoch)
             if not self._state.serves:
                 self._give_up_service()
             self._endpoints = tuple(sent.endpoints)
@@ -126,14 +126,14 @@ class PairedPart:
             return _reply(pb.Replica(epoch=self.epoch, tick=self._state.tick, whole=begins_anew))
 
     def depose(self, trainer: int, epoch: int, incarnation: int) -> Message:
-        """Record that a trainer uses the other pserver no more; the reply tells who serves.
+        """Record that a trainer uses the other pserver no more; the reply names who serves.
 
         Raises the error that has ended the job at this process.
         """
         with self._lock:
             elsewhere = self._host.members()
             if _is_current(trainer, incarnation, elsewhere):
-                awaited = using(self._copy.state, elsewhere) if self._copy.state else ()
+                awaited = trainers_using(self._copy.state, elsewhere) if self._copy.state else ()
                 if self._state.deposed(trainer, epoch, awaited):
                     self._serve(elsewhere)
             state = self._state
@@ -204,7 +204,7 @@ class PairedPart:
         """The trainers that have not deposed the other pserver; none without a copy."""
         if not self._state.is_copy:
             return ()
-        return sorted(set(using(self._copy.state, elsewhere)) - self._state.deposed_by)
+        return sorted(set(trainers_using(self._copy.state, elsewhere)) - self._state.deposed_by)
 
     def _reason(self, missing: Sequence[int]) -> str:
         if not self._state.is_copy:
@@ -217,7 +217,7 @@ class PairedPart:
         return 0 if self._replicator is None else self._replicator.confirmed
 
 
-def is_fenced(part: int, epoch: int) -> UnavailableError:
+def not_served(part: int, epoch: int) -> UnavailableError:
     """The error of a call to a pserver that does not serve a part, or will soon not."""
     return UnavailableError(
         f"part {part} is not served here: its trainers have deposed this pserver, or another one "
@@ -227,7 +227,7 @@ def is_fenced(part: int, epoch: int) -> UnavailableError:
     )
 
 
-def is_alone(part: int) -> JobError:
+def left_alone(part: int) -> JobError:
     """The error of a process that neither serves its part nor is sent a copy of any."""
     return JobError(
         f"this pserver serves part {part} no more, and no other has sent it a copy of a part for "

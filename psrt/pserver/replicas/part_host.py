@@ -18,7 +18,7 @@ from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import SavedCut, Settings, find_cut
 from psrt.pserver.decisions import BackupAwaitedError, JobIdentity, Member
 from psrt.pserver.replicas.once_later import OnceLater
-from psrt.pserver.replicas.paired_part import ALONE_S, PairedPart, finish, is_alone, is_fenced
+from psrt.pserver.replicas.paired_part import ALONE_S, PairedPart, finish, left_alone, not_served
 from psrt.pserver.replicas.replicator import Replicator
 from psrt.pserver.serving import PserverService
 from psrt.rpc import pb
@@ -112,7 +112,7 @@ class PartHost:
         if header.part:
             return self._served(header.part - 1).handle(message, peer)
         if self._is_fenced and not _is_of_no_part(header):
-            raise is_fenced(self._home or 0, 0)
+            raise not_served(self._home or 0, 0)
         try:
             reply = self.own.handle(message, peer)
         except BackupAwaitedError as error:
@@ -136,7 +136,7 @@ class PartHost:
         found = self._parts.get(part)
         service = None if found is None else found.service
         if service is None:
-            raise is_fenced(part, 0 if found is None else found.epoch)
+            raise not_served(part, 0 if found is None else found.epoch)
         return service
 
     def _add_parts(self, method: int, reply: Message) -> None:
@@ -217,7 +217,7 @@ class PartHost:
     def _end_alone(self) -> None:
         """Report the end of a process that has lost its part, and whose copies nobody serves."""
         if not any(part.is_copy for part in self._all()):
-            self._on_end(is_alone(self._home or 0))
+            self._on_end(left_alone(self._home or 0))
 
     def served(self) -> dict[int, tuple[int, PserverService]]:
         """Epoch and service of each part that this process serves for another, by number."""

@@ -10,18 +10,11 @@ In reading order:
     updates          gradients into tables, and tables into replies
     unfinished_updates  errors of updates that ended early
     effect_runner    executes instructions: lock, clock, deadlines, waiting calls
-    state_pages      pages of trainer states as messages
-    resuming         the cut that a job goes on from
     durable          the durable part of the state, as replies name it
-    cut_calls        the calls about cuts
+    cuts             the calls about cuts, and cuts that a pserver makes by itself
     join_calls       a trainer joins the job, and its tables exist
     step_calls       the calls of a training step
     table_calls      pages of rows, and sweeps on request
-    cut_requests     requests of a pserver for a cut
-    cut_moments      cuts on a signal, and before the end of the process
-    end_cut          the cut at the end of the job
-    resizes          changes of the number of trainers
-    coordinator_calls  the calls to the coordinator of cuts
     service          the rpc handler: calls by method, and the end of a job
 """
 

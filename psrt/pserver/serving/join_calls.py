@@ -15,7 +15,7 @@ from psrt.pserver.checkpoints import RecoveredPart
 from psrt.pserver.decisions import JobIdentity, MemberState, begin_anew, read_spec, restore
 from psrt.pserver.eviction import Upkeep
 from psrt.pserver.loading import TableLoad, TableLoader
-from psrt.pserver.serving.cut_calls import CutCalls
+from psrt.pserver.serving.cuts import CutCalls
 from psrt.pserver.serving.effect_runner import EffectRunner
 from psrt.pserver.serving.request_headers import caller_of, job_of, lineage_reply
 from psrt.pserver.tables import TableRegistry
@@ -72,8 +72,9 @@ class JoinCalls:
             self._is_replicated |= header.hello.durability == "replica"
             members = self._runner.ask(lambda state, now: state.members)
             reply.hello_reply.held_by = members.held_by(*caller_of(header))
-            is_new = self._runner.ask(lambda state, now: state.is_new(*caller_of(header)))
-            reply.hello_reply.held_is_new = is_new
+            reply.hello_reply.held_is_new = self._runner.ask(
+                lambda state, now: state.may_begin_anew(*caller_of(header))
+            )
             reply.round = self._runner.ask(lambda state, now: state.open_round)
         return Message(reply)
 

@@ -23,16 +23,12 @@ from psrt.pserver.decisions import JobIdentity, Member, PserverState, describe, 
 from psrt.pserver.eviction import Upkeep
 from psrt.pserver.loading import TableLoader, handled_later
 from psrt.pserver.serving.connections import TrainerConnections
-from psrt.pserver.serving.coordinator_calls import CoordinatorCalls
-from psrt.pserver.serving.cut_calls import CutCalls
-from psrt.pserver.serving.cut_moments import CutMoments
+from psrt.pserver.serving.cuts import CoordinatorCalls, CutCalls, CutMoments, EndCut, Resizes
 from psrt.pserver.serving.durable import PartSource
 from psrt.pserver.serving.effect_runner import EffectRunner
-from psrt.pserver.serving.end_cut import EndCut
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.pserver.serving.join_calls import Beginning, JoinCalls, OnRegistered
 from psrt.pserver.serving.request_headers import caller_of, no_memory, no_method
-from psrt.pserver.serving.resizes import Resizes
 from psrt.pserver.serving.step_calls import StepCalls
 from psrt.pserver.serving.table_calls import export, give, shrink
 from psrt.pserver.tables import HelperThreads, Meters, SlabPreallocator, TableRegistry

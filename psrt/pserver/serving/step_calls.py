@@ -8,7 +8,7 @@ from psrt.core.clock import Clock
 from psrt.core.errors import WireError
 from psrt.core.specs import Sync
 from psrt.pserver.decisions import Meeting, WaitingCall
-from psrt.pserver.serving.cut_calls import CutCalls
+from psrt.pserver.serving.cuts import CutCalls
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.pserver.serving.kept_reads import KeptReads

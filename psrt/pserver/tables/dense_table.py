@@ -102,11 +102,6 @@ class DenseTable:
         with self._lock:
             self._since[consumer] = self.version
 
-    def forget_changes(self, consumer: str) -> None:
-        """Let a consumer take no more deltas."""
-        with self._lock:
-            self._since.pop(consumer, None)
-
     def freeze(self, is_delta: bool = False, consumer: str = CUTS) -> FrozenBlock:
         """Fix the present values, optimizer state and version; updates go on with copies.
 

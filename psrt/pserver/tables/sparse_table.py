@@ -203,10 +203,6 @@ class SparseTable(FreezableRows):
                 self.change_log.restart(meta["logged_to"])
 
     @property
-    def logs_changes(self) -> bool:
-        return self.change_log is not None
-
-    @property
     def logged_ids(self) -> int:
         """The number of ids in the log, repeated ones included."""
         return len(self.change_log) if self.change_log is not None else 0

@@ -179,12 +179,6 @@ class Stripe:
             self._recorder = self._recorder or ChangeRecorder(self._store, self._waiting)
             self._recorder.track_changes(consumer)
 
-    def forget_changes(self, consumer: str) -> None:
-        """Record changes no longer for a consumer."""
-        with self._lock.writes:
-            if self._recorder is not None:
-                self._recorder.forget_changes(consumer)
-
     def freeze(self, is_delta: bool, consumer: str) -> FrozenStripe:
         """The stripe as it is now, which changes leave as it is."""
         with self._lock.writes:

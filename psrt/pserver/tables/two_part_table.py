@@ -110,10 +110,6 @@ class TwoPartTable:
         return self._short.refused
 
     @property
-    def logs_changes(self) -> bool:
-        return False
-
-    @property
     def change_log(self) -> None:
         return None
 
@@ -208,12 +204,6 @@ class TwoPartTable:
         with self._updates.shut():
             self._short.track_changes(consumer)
             self._long.track_changes(consumer)
-
-    def forget_changes(self, consumer: str) -> None:
-        """Record changes no longer for a consumer."""
-        with self._updates.shut():
-            self._short.forget_changes(consumer)
-            self._long.forget_changes(consumer)
 
     def freeze(self, is_delta: bool = False, consumer: str = CUTS) -> FrozenTwoParts:
         """Fix the present state of both parts; see `SparseTable.freeze`."""

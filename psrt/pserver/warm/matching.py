@@ -18,15 +18,13 @@ _NO_RULE = WarmRule("")
 
 @dataclass(frozen=True)
 class Match:
-    """A parameter of the job and the saved one that it begins with.
+    """The saved parameter that one of the job begins with.
 
     `keeps_state`: with the state of its optimizer, too. `reshaped` describes another shape, "" =
     they are equal.
     """
 
-    name: str
     saved: SourceDense | SourceTable
-    saved_name: str
     keeps_state: bool
     reshaped: str = ""
 
@@ -119,7 +117,7 @@ def _match(
             matches.misfits.append(f"{name} cannot keep {_state_of(saved)} of {saved_name}")
             return
         keeps_state = True
-    matches.found[name] = Match(name, saved, saved_name, keeps_state, reshaped)
+    matches.found[name] = Match(saved, keeps_state, reshaped)
 
 
 def _reshaped(was: TableSpec, spec: TableSpec) -> tuple[str, bool]:

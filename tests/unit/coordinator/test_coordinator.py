@@ -36,17 +36,17 @@ def test_a_cut_is_committed_when_the_last_part_is_written(order: tuple[str, ...]
 
 def test_watching_trainers_are_told_of_a_proposal_once() -> None:
     cuts = coordinator()
-    assert cuts.watch("t0", 0, 0.0) == []
-    cuts.watch("t1", 0, 0.0)
+    assert cuts.watch("t0", 0) == []
+    cuts.watch("t1", 0)
 
     assert cuts.request("cli", 1.0) == [Announce("t0", 1), Announce("t1", 1)]
-    assert cuts.watch("t0 again", 1, 1.0) == []
-    assert cuts.watch("late", 0, 1.0) == [Announce("late", 1)]
+    assert cuts.watch("t0 again", 1) == []
+    assert cuts.watch("late", 0) == [Announce("late", 1)]
 
 
 def test_a_trainer_that_has_gone_is_not_told() -> None:
     cuts = coordinator()
-    cuts.watch("t0", 0, 0.0)
+    cuts.watch("t0", 0)
     cuts.unwatch("t0")
 
     assert cuts.request("cli", 1.0) == []
@@ -381,11 +381,11 @@ def completed(cuts: CutCoordinator, number: int) -> list:
 
 def test_a_change_of_the_number_of_trainers_is_announced_with_its_cut() -> None:
     cuts = coordinator()
-    cuts.watch("t0", 0, 0.0)
+    cuts.watch("t0", 0)
 
     assert cuts.request("scale", 1.0, 3) == [Announce("t0", 1, 3)]
     assert (cuts.proposed, cuts.trainers) == (1, 3)
-    assert cuts.watch("late", 0, 1.0) == [Announce("late", 1, 3)]
+    assert cuts.watch("late", 0) == [Announce("late", 1, 3)]
     assert Done("scale", 1) in completed(cuts, 1)
     assert cuts.trainers == 0
 

@@ -24,8 +24,8 @@ from psrt.pserver.checkpoints import (
     find_cut,
 )
 from psrt.pserver.eviction import Upkeep
-from psrt.pserver.serving.cut_calls import CutCalls
-from psrt.pserver.serving.cut_requests import outcome_of
+from psrt.pserver.serving.cuts.cut_calls import CutCalls
+from psrt.pserver.serving.cuts.part_reports import outcome_of
 from psrt.pserver.serving.service import PserverService
 from psrt.pserver.tables import Meters, TableRegistry
 from psrt.rpc import pb

@@ -6,7 +6,7 @@ import pytest
 
 from psrt.core.errors import JobError
 from psrt.pserver.checkpoints import WaitingCaller
-from psrt.pserver.serving.cut_requests import await_cut, no_cut
+from psrt.pserver.serving.cuts.cut_requests import await_cut, no_cut
 from tests.support.clock import ManualClock
 
 

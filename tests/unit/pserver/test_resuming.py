@@ -11,7 +11,7 @@ from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync,
 from psrt.pserver.checkpoints import SavedCut
 from psrt.pserver.decisions import JobIdentity, Member
 from psrt.pserver.decisions.membership import Membership
-from psrt.pserver.serving.resuming import LOST, Resuming
+from psrt.pserver.serving.cuts.resuming import LOST, Resuming
 from psrt.storage.local_directory import LocalDirectory
 
 HERE = '{"epoch": 2}'

@@ -13,7 +13,7 @@ import pytest
 from psrt.core.errors import ErrorCode, JobError, StorageError, WireError
 from psrt.pserver.checkpoints import SentPage
 from psrt.pserver.checkpoints.trainer_states import TrainerStates
-from psrt.pserver.serving.state_pages import no_state, sent_page, stored_page
+from psrt.pserver.serving.cuts.state_pages import no_state, sent_page, stored_page
 from psrt.rpc import pb
 from psrt.rpc.wire import Message
 from psrt.storage.array_reader import ArrayFileReader

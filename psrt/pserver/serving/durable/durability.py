@@ -188,7 +188,7 @@ class Durability:
         with self._confirming:
             self.progress.confirm(point, self._clock.now())
         if self._served is not None:
-            self._served.is_durable()
+            self._served.forget_beginning()
 
     def _facts(self, state: PserverState) -> dict[str, Any]:
         specs = [table.spec for table in self._tables.all()]

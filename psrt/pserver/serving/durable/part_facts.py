@@ -27,7 +27,7 @@ def part_facts(
     identity = {"id": job.job_id, "trainers": job.trainers, "mode": to_plain(job.mode)}
     return {
         "job": {**identity, "plan_hash": job.plan_hash},
-        "round": max((each for _, each in state.rounds.opens()), default=0) if state.rounds else 0,
+        "round": state.rounds.newest_open if state.rounds else 0,
         "step": 0 if state.rounds else state.global_step,
         "participants": _participants(freeze.calls, others),
         "incarnation": incarnation,

@@ -58,8 +58,8 @@ class ServedFile:
                 began = self._began | {"state": state}
                 served_job.record(self._directory, self._name, self._incarnation, began)
 
-    def is_durable(self) -> None:
-        """Forget the beginning: trainers keep only later pushes from now on."""
+    def forget_beginning(self) -> None:
+        """Drop the facts of the beginning: trainers keep only later pushes from now on."""
         with self._lock:
             if self._began is not None:
                 self._began = None

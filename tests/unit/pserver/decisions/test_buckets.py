@@ -51,7 +51,7 @@ class TwoSections:
     @property
     def open(self) -> dict[int, int]:
         assert self.state.rounds is not None
-        return dict(self.state.rounds.opens())
+        return dict(self.state.rounds.open_rounds())
 
     def _checked(self, instructions: list[Instruction]) -> list[Instruction]:
         assert self.state.rounds is not None

@@ -259,7 +259,7 @@ def test_every_later_process_is_refused_once_one_was() -> None:
     job = again.job
     assert job is not None
     again.members.member(1).state = MemberState.UNSEEN  # it joined after the cut
-    again.recovery.left(1)
+    again.recovery.completed(1)
     again.hello(1, 777, job, 0.0)
     again.attend(1, 777, 0.0)
     with pytest.raises(JobError, match="are lost"):
@@ -354,7 +354,7 @@ def test_the_job_ends_by_name_once_a_successor_was_refused_whose_predecessor_nev
     job = again.job
     assert job is not None
     again.members.member(1).state = MemberState.UNSEEN  # it joined after the cut
-    again.recovery.left(1)
+    again.recovery.completed(1)
     rejoin(again, 0)
     again.resent(0, 100, 0.0, 3)
     again.hello(1, 777, job, 0.0)
@@ -434,13 +434,13 @@ def test_after_the_end_of_a_whole_job_at_its_beginning_new_trainers_begin_it_ane
     mode: CommunicationMode,
 ) -> None:
     state = at_the_beginning(mode)
-    assert state.is_new(0, 200)
+    assert state.may_begin_anew(0, 200)
 
     join_anew(state, 200, begins_anew=True)
 
     assert state.recovery.missing == [1]
     assert state.aborted is None
-    assert not state.is_new(0, 200)
+    assert not state.may_begin_anew(0, 200)
 
 
 def test_a_new_trainer_is_refused_at_the_beginning_if_another_pserver_has_pushes() -> None:
@@ -449,7 +449,7 @@ def test_a_new_trainer_is_refused_at_the_beginning_if_another_pserver_has_pushes
     with pytest.raises(JobError, match="they are lost"):
         join_anew(state, 200, begins_anew=False)
 
-    assert not state.is_new(0, 201)
+    assert not state.may_begin_anew(0, 201)
     job = state.job
     assert job is not None
     state.hello(0, 201, job, 0.0)
@@ -461,7 +461,7 @@ def test_a_new_trainer_is_refused_while_its_predecessor_sends_pushes_again() -> 
     state = at_the_beginning(Async())
     rejoin(state, 0)
 
-    assert not state.is_new(0, 200)
+    assert not state.may_begin_anew(0, 200)
     job = state.job
     assert job is not None
     state.hello(0, 200, job, 0.0)

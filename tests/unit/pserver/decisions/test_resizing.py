@@ -23,7 +23,7 @@ def job_of(trainers: int, mode: object = None) -> JobIdentity:
 def state_of(trainers: int, mode: object = None) -> PserverState:
     """A pserver with running trainers 0 … T-1, whose processes are 100, 101, …."""
     state = PserverState(5.0, trainers)
-    state.resizing.may_come = True
+    state.resizing.allow()
     join(state, job_of(trainers, mode), 100)
     return state
 
@@ -257,7 +257,7 @@ def test_a_newcomer_with_another_number_waits_where_it_may_change() -> None:
     state.resized()
     assert state.hello(2, 300, job_of(3), 0.0) == []
 
-    state.resizing.may_come = False
+    state.resizing.is_allowed = False
     with pytest.raises(WireError) as found:
         state.hello(0, 300, job_of(2), 0.0)
     assert found.value.code is ErrorCode.JOB_MISMATCH

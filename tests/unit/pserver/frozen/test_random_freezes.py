@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from psrt.core.errors import InternalError
 from psrt.pserver.frozen import CUTS
 from tests.support.frozen import SPARSE, apply, pushes_of, state_of, table_of
 
@@ -160,13 +159,3 @@ def test_deltas_of_another_consumer_continue_a_freeze_that_was_taken_in_between(
 
     assert state_of(restored) == expected
     assert list(backup.pages())
-
-
-def test_a_consumer_that_takes_no_more_deltas_leaves_nothing_behind() -> None:
-    table = table_of(SPARSE["adagrad"])
-    table.track_changes("backup")
-    table.forget_changes("backup")
-
-    assert all(stripe._recording() is None for stripe in table._stripes)
-    with pytest.raises(InternalError, match="no freeze that a delta could follow"):
-        table.freeze(is_delta=True, consumer="backup")

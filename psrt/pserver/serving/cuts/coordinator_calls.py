@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from psrt.core.clock import Clock
-from psrt.pserver.serving.cut_calls import CutCalls
-from psrt.pserver.serving.cut_moments import CutMoments
-from psrt.pserver.serving.cut_requests import cut_reply, no_cut
-from psrt.pserver.serving.end_cut import NOT_TRAINED, EndCut
-from psrt.pserver.serving.resizes import Resizes
+from psrt.pserver.serving.cuts.cut_calls import CutCalls
+from psrt.pserver.serving.cuts.cut_moments import CutMoments
+from psrt.pserver.serving.cuts.cut_requests import cut_reply, no_cut
+from psrt.pserver.serving.cuts.end_cut import NOT_TRAINED, EndCut
+from psrt.pserver.serving.cuts.resizes import Resizes
 from psrt.rpc.serving import Later, deadline_of
 from psrt.rpc.wire import Message
 
@@ -24,7 +24,7 @@ class CoordinatorCalls:
     def watch(self, message: Message) -> Message | Later:
         header = message.header
         deadline_s = deadline_of(header, self._clock.now())
-        if self._end_cut.is_none:
+        if self._end_cut.is_left_out:
             raise no_cut(NOT_TRAINED)
         if self._end_cut.is_made and self._cuts.durability.is_replicated:
             raise no_cut("that at the end of the job has been made")  # with backups there is one
@@ -44,7 +44,7 @@ class CoordinatorCalls:
         if message.header.cut.hurry:
             self._moments.hurry()
             if self._cuts.coordination is None and self._cuts.settings is not None:
-                return cut_reply(0)  # told by one that asks the first pserver
+                return cut_reply(0)  # its sender asks the first pserver for the cut
         self._resizes.check(message)
         if self._cuts.coordination is not None and not self._end_cut.is_recording:
             self._moments.refuse_without_trainers()

@@ -25,20 +25,13 @@ from psrt.pserver.checkpoints import (
 )
 from psrt.pserver.decisions import Freeze, PserverState, WaitingCall
 from psrt.pserver.eviction import Upkeep
-from psrt.pserver.serving.cut_requests import (
-    RESTARTED,
-    PartReports,
-    coordinator,
-    cut_reply,
-    not_first,
-    outcome_of,
-    report_here,
-)
+from psrt.pserver.serving.cuts.cut_requests import coordinator, cut_reply, not_first
+from psrt.pserver.serving.cuts.part_reports import RESTARTED, PartReports
+from psrt.pserver.serving.cuts.resuming import Resuming
+from psrt.pserver.serving.cuts.state_pages import NOBODY, StateCalls, senders_of_states
 from psrt.pserver.serving.durable import Durability, beginning_with, part_facts
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
 from psrt.pserver.serving.request_headers import Found, caller_of, number_in
-from psrt.pserver.serving.resuming import Resuming
-from psrt.pserver.serving.state_pages import NOBODY, StateCalls, senders_of_states
 from psrt.pserver.tables import TableRegistry
 from psrt.rpc import pb
 from psrt.rpc.dialing import Carrier
@@ -287,10 +280,8 @@ class CutCalls:
         assert self._cutting is not None and self.settings is not None  # noqa: PT018
         mine = self._endpoints[self._cutting.index]
         part = pb.CutPart(number=number, endpoint=mine, record=record, problem=problem)
-        ask = partial(self._reports.send, self.first, part, self.settings.timeout_s)
-        if self._coordination is not None:
-            ask = partial(report_here, self._coordination, part)
-        outcome, why = outcome_of(part, ask, self.settings.directory)
+        where = self.first, self._coordination, self.settings
+        outcome, why = self._reports.report(part, *where)
         self._cutting.history.ended(number, outcome, why)
         self.durability.ended(number, outcome is PartOutcome.COMPLETE)
         self._on_ended(number, outcome)

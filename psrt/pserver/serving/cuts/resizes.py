@@ -11,8 +11,8 @@ from psrt.core.errors import ConfigError, PsrtError
 from psrt.core.specs import Geo
 from psrt.pserver.checkpoints import Coordination, complete_cuts
 from psrt.pserver.decisions import JobIdentity, MemberState, PserverState, given_up, of_unknown_end
-from psrt.pserver.serving.cut_calls import CutCalls
-from psrt.pserver.serving.cut_requests import cut_reply, no_cut
+from psrt.pserver.serving.cuts.cut_calls import CutCalls
+from psrt.pserver.serving.cuts.cut_requests import cut_reply, no_cut
 from psrt.pserver.serving.effect_runner import EffectRunner
 from psrt.rpc.serving import Later
 from psrt.rpc.wire import Message
@@ -54,9 +54,9 @@ class Resizes:
     def check(self, message: Message) -> None:
         """Raise unless a CHECKPOINT may ask for its number of trainers, if it does.
 
-        `ConfigError` for a job whose number cannot change, or has changed already, which a repeated
-        request is told whoever runs, and on any but the first pserver; `JobError` before a trainer
-        has joined.
+        `ConfigError` for a job whose number cannot change, or has changed already (also for a
+        repeated request, whoever runs), and on any but the first pserver; `JobError` before a
+        trainer has joined.
         """
         if not message.header.cut.trainers:
             return

@@ -21,8 +21,8 @@ from psrt.core.errors import ErrorCode, PsrtError
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints import Coordination
 from psrt.pserver.decisions import PserverState
-from psrt.pserver.serving.cut_calls import CutCalls
-from psrt.pserver.serving.cut_requests import ask_first, await_cut
+from psrt.pserver.serving.cuts.cut_calls import CutCalls
+from psrt.pserver.serving.cuts.cut_requests import ask_first, await_cut
 from psrt.pserver.serving.effect_runner import EffectRunner
 from psrt.rpc import pb
 from psrt.rpc.dialing import Carrier
@@ -50,7 +50,7 @@ class EndCut:
         self._cuts, self._runner, self._clock = cuts, runner, clock
         self._crashes, self._carrier = crashes, carrier
         self.is_made = False  # or given up; another one may follow
-        self.is_none = False  # trainers had not trained: no pserver is to wait for a proposal
+        self.is_left_out = False  # trainers had not trained: no pserver is to wait for a proposal
         self._wanted = 0  # cuts to make, the present one among them; guarded by the runner's lock
         self._changed = threading.Condition()
 
@@ -69,7 +69,7 @@ class EndCut:
             return True
         if not self._cuts.first:
             return False
-        self._wanted, self.is_made, self.is_none = self._wanted + 1, False, False
+        self._wanted, self.is_made, self.is_left_out = self._wanted + 1, False, False
         if self._wanted == 1:
             start_thread(self._run, "last cut", self._crashes)
         return True
@@ -131,7 +131,7 @@ class EndCut:
             self._lead(first, deadline_s)
         else:
             log.info("no cut was made: %s", NOT_TRAINED)
-            self.is_none = True
+            self.is_left_out = True
             first.release()
 
     def _lead(self, first: Coordination, deadline_s: float) -> None:

@@ -16,8 +16,8 @@ from psrt.core.errors import PsrtError
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints import WaitingCaller
 from psrt.pserver.decisions import describe
-from psrt.pserver.serving.cut_calls import CutCalls
-from psrt.pserver.serving.cut_requests import POLL_S, ask_first, await_cut, no_cut
+from psrt.pserver.serving.cuts.cut_calls import CutCalls
+from psrt.pserver.serving.cuts.cut_requests import POLL_S, ask_first, await_cut, no_cut
 from psrt.pserver.serving.effect_runner import EffectRunner
 from psrt.rpc import pb
 from psrt.rpc.dialing import Carrier

@@ -1,78 +1,27 @@
-"""Requests of a pserver about a cut, to the first pserver of the job: for one, and its part."""
+"""Reports of the parts of a pserver to the first one of its job, and the end of their cut."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import TimeoutError as FutureTimeoutError
+from collections.abc import Callable
+from functools import partial
 
 from psrt.coordinator.part_chain import PartOutcome
-from psrt.core.clock import Clock
-from psrt.core.errors import ConfigError, ErrorCode, JobError, PsrtError
-from psrt.core.threads import CrashReport
-from psrt.pserver.checkpoints import (
-    Coordination,
-    CutHistory,
-    RecoveredPart,
-    Settings,
-    WaitingCaller,
-    complete_cuts,
-    term_file,
-)
+from psrt.core.errors import ErrorCode, PsrtError
+from psrt.pserver.checkpoints import Coordination, Settings, complete_cuts, term_file
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
-from psrt.rpc.wire import Message
 from psrt.storage.directory import Directory
 
 log = logging.getLogger("psrt.pserver")
-
-POLL_S = 0.1
-"""Seconds between two checks for an end of a wait."""
 
 REPORT_S = 30.0
 """Time limit of a report to the first pserver, beyond that of its cut, which it waits for."""
 
 RESTARTED = "the pserver was started again"
-
-_LEAST_S = 0.001
-
-
-def cut_reply(number: int, complete: int = 0, trainers: int = 0) -> Message:
-    """A reply that names a cut; see `pb.Cut`."""
-    return Message(pb.Header(cut=pb.Cut(number=number, complete=complete, trainers=trainers)))
-
-
-def coordinator(
-    settings: Settings,
-    endpoints: Sequence[str],
-    clock: Clock,
-    steps: Callable[[], int],
-    crashes: CrashReport,
-    history: CutHistory,
-    recovered: RecoveredPart | None,
-) -> Coordination:
-    """The coordinator of a job's cuts, which goes on for a killed one if this pserver recovered."""
-    term = None if recovered is None else recovered.term
-    made = Coordination(settings, endpoints, clock, steps, crashes, term, history)
-    if recovered is not None:  # a local cut may be behind one without files
-        made.seen(recovered.state["cut"])
-    return made
-
-
-def ask_first(
-    endpoint: str, carrier: Carrier, method: Method, header: pb.Header, timeout_s: float
-) -> pb.Cut:
-    """Call a pserver of the job, mostly the first one; returns the cut in its reply."""
-    client = Client(endpoint, 0, 1, carrier, pb.Hello())
-    client.hurry()  # one that has ended does not come back
-    try:
-        reply = client.call(method, header=header, timeout_s=max(timeout_s, _LEAST_S))
-    finally:
-        client.close()
-    return reply.header.cut
 
 
 class PartReports:
@@ -110,8 +59,20 @@ class PartReports:
         try:
             return self.send(first, part, 0.0)
         except PsrtError as error:
-            log.info("the first pserver was not told of the start: %s", error)
+            log.info("the start was not reported to the first pserver: %s", error)
             return 0
+
+    def report(
+        self, part: pb.CutPart, first: str, here: Coordination | None, settings: Settings
+    ) -> tuple[PartOutcome, str]:
+        """Report a part to the `first` pserver, whose coordinator may be `here`.
+
+        Returns the end of its cut, and the reason of one that was given up.
+        """
+        ask = partial(self.send, first, part, settings.timeout_s)
+        if here is not None:
+            ask = partial(report_here, here, part)
+        return outcome_of(part, ask, settings.directory)
 
     def hurry(self) -> None:
         """Retry reports only shortly from now on: the job ends, and its first pserver may have."""
@@ -159,37 +120,3 @@ def _recorded_outcome(
         error = unreadable
     log.warning("it is unknown whether cut %d is complete: %s", number, error)
     return PartOutcome.UNKNOWN, ""
-
-
-def await_cut(
-    caller: WaitingCaller, clock: Clock, deadline_s: float, check: Callable[[], None] = lambda: None
-) -> None:
-    """Wait for a cut until `deadline_s`, or until `check` raises; raises the error of one that was
-    given up."""
-    while True:
-        try:
-            caller.future.result(POLL_S)
-        except FutureTimeoutError:
-            check()
-            if clock.now() >= deadline_s:
-                raise no_cut("it was not complete in time") from None
-        else:
-            return
-
-
-def not_first(header: pb.Header) -> ConfigError:
-    """The error of a call for the coordinator that came to another pserver."""
-    return ConfigError(
-        f"{Method(header.method).name} needs the first pserver of a job that writes cuts; this one "
-        "does not coordinate any.",
-        hint="Start pservers with --checkpoint-dir, and ask the first one of the plan.",
-    )
-
-
-def no_cut(why: str) -> JobError:
-    """The error of a cut that cannot be made."""
-    return JobError(
-        f"no cut was made: {why}. Earlier cuts are complete.",
-        code=ErrorCode.CUT_GIVEN_UP,
-        hint="See the logs of the trainers; a cut needs all that have not completed.",
-    )
