@@ -56,7 +56,7 @@ def _layers() -> dict[str, Layer]:
         arrays,
         beams,
         tagging,
-        composed,
+        *composed.ROOMS,
         constants,
         readers,
         learning_rates,
