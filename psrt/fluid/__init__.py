@@ -63,24 +63,19 @@ from psrt.fluid.parameters import ParamAttr, entry_attr, initializer, regularize
 from psrt.fluid.updates import backward, clip, gradients, optimizer
 
 _PATHS = {
-    "feeding": ("data_feeder", "dataset", "reader"),
-    "names": ("unique_name",),
-    "parameters": ("entry_attr", "initializer", "param_attr", "regularizer"),
-    "running": ("lod_tensor",),
-    "updates": ("backward", "clip", "optimizer"),
+    f"{__name__}.{path}": f"{__name__}.{room}.{path}"
+    for room, paths in {
+        "feeding": ("data_feeder", "dataset", "reader"),
+        "names": ("unique_name",),
+        "parameters": ("entry_attr", "initializer", "param_attr", "regularizer"),
+        "running": ("lod_tensor",),
+        "updates": ("backward", "clip", "optimizer"),
+    }.items()
+    for path in paths
 }
-"""Sub-room → modules that PaddlePaddle has a level higher, as `fluid.clip`."""
+"""Paths of modules in sub-rooms that PaddlePaddle has a level higher, as `fluid.clip`."""
 
-sys.meta_path.insert(
-    0,
-    ModulePaths(
-        {
-            f"{__name__}.{path}": f"{__name__}.{room}.{path}"
-            for room, paths in _PATHS.items()
-            for path in paths
-        }
-    ),
-)
+sys.meta_path.insert(0, ModulePaths(_PATHS))
 
 _LATER = {
     "BuildStrategy": "compiler",
@@ -183,6 +178,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(importlib.import_module(f"psrt.fluid.{_LATER[name]}"), name)
-    if name in _ROOMS:
+    if name in _ROOMS or f"{__name__}.{name}" in _PATHS:
         return importlib.import_module(f"psrt.fluid.{name}")
     raise missing("fluid", name, __all__, _INSTEAD)

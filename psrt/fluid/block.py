@@ -144,7 +144,8 @@ class FluidBlock:
     @property
     def vars(self) -> dict[str, Variable]:
         """The variables by name."""
-        return NamedVars((variable.name, variable) for variable in self.program.list_vars())
+        found = ((variable.name, variable) for variable in self.program.list_vars())
+        return NamedVars(found, self.program.graph)
 
     def var(self, name: str) -> Variable:
         """Return the var of this name; raises `ProgramError` naming the nearest."""

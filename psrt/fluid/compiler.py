@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from psrt.config.load import cpu_num
@@ -43,6 +44,7 @@ class CompiledProgram:
         self._threading: ExecutionStrategy | None = None
         self._shared: CompiledProgram | None = None
         self.replicas = 0
+        self.steps = 1
         self.predictor: PaddlePredictor | None = None
 
     @property
@@ -85,7 +87,10 @@ class CompiledProgram:
             hint = did_you_mean(loss_name, graph.vars)
             raise ProgramError(f"The program has no var {loss_name} to be its loss.", hint=hint)
         self._build = drawn(build_strategy or self._build)
-        self._threading, self._shared = exec_strategy, share_vars_from
+        threading = exec_strategy or ExecutionStrategy()
+        self.steps = threading.num_iteration_per_run  # executors take a batch for each
+        self._threading = dataclasses.replace(threading, num_iteration_per_run=1)
+        self._shared = share_vars_from
         places = [places] if isinstance(places, CPUPlace) else places
         count = places if isinstance(places, int) else len(places or ())
         self.replicas = share_vars_from.replicas if share_vars_from else count or cpu_num()

@@ -18,7 +18,7 @@ from psrt.core.errors import DataError, ProgramError
 from psrt.fluid.compiler import CompiledProgram
 from psrt.fluid.feeding import next_feed
 from psrt.fluid.framework import FluidProgram, default_main_program
-from psrt.fluid.names import CPUPlace
+from psrt.fluid.names import CPUPlace, dtype_name
 from psrt.fluid.running import (
     Batch,
     Feed,
@@ -40,9 +40,9 @@ from psrt.fluid.running import (
     initialise,
     keep_fed,
     names_of,
-    profiled,
     rates_alone,
     returned,
+    run_steps,
     run_watched,
     scope_guard,
     sequential,
@@ -106,18 +106,22 @@ class FluidExecutor:
                 return program.predictor.run(tensors)
             if program.is_dry:
                 return []
-        batches = program.batches if isinstance(program, CompiledProgram) else 1
+        batches, steps = 1, 1
+        if isinstance(program, CompiledProgram):
+            batches, steps = program.batches, program.steps
         on_pservers = isinstance(part.job, TrainerProgram)
         feed = keep_fed(feed, part.graph, scope, on_pservers)
-        batch = next_feed(part, batches) if feed is None else feed_of(feed, part.graph, batches)
+
+        def next_batch() -> Batch:
+            if feed is None:
+                return next_feed(part, batches)
+            return feed_of(feed, part.graph, batches)
+
         rates = FetchedRates(fetch_list)
         fetched = FetchedTensors(part, rates.vars, not return_numpy, return_merged)
         run = self._run_of(program, scope)
-        if profiled.profiler is None:
-            values = run.run(batch, fetched.names, return_merged)
-        else:
-            values = _recorded(run, batch, fetched.names, return_merged)
-        scope.steps[part] += 1
+        values = run_steps(run, next_batch, steps, fetched.names, return_merged)
+        scope.steps[part] += steps
         return rates.beside(fetched.of(returned(values), scope), scope.steps[part] - 1)
 
     def train_from_dataset(
@@ -199,15 +203,6 @@ class FluidExecutor:
         return connected(program, scope)
 
 
-def _recorded(run: Run, batch: Batch, names: Sequence[str], merged: bool) -> list[Any]:
-    """Run under the profiler of this process."""
-    run.watch(profiled.profiler, names)
-    try:
-        return run.run(batch, names, merged)
-    finally:
-        run.watch(None, names)
-
-
 Executor = FluidExecutor  # its name in PaddlePaddle
 
 
@@ -232,8 +227,11 @@ def _fetch_var(name: Any, scope: FluidScope | None = None, return_numpy: bool = 
     return found if return_numpy else LoDTensor.of(found)
 
 
-def _as_lodtensor(data: Any, place: CPUPlace) -> LoDTensor:
-    """Return an array as a tensor."""
+def _as_lodtensor(data: Any, place: CPUPlace, dtype: Any = None) -> LoDTensor:
+    """Return an array as a tensor, or a number as one of `dtype`, which a number must have."""
+    if isinstance(data, int | float):
+        assert dtype is not None, f"The number {data} was given without a dtype."
+        data = np.array([data], dtype_name(dtype))
     return LoDTensor.of(data)
 
 

@@ -109,7 +109,7 @@ class FluidProgram:
 
     def variable(self, name: str) -> Variable:
         """Return the var of this name; raises `ProgramError` naming the nearest."""
-        name = known_name(name, self.graph.vars)
+        name = known_name(name, self.graph)
         if name not in self.graph.vars and name not in self.tensors:
             for var in self._filled():
                 if var.name == name:
@@ -123,7 +123,7 @@ class FluidProgram:
 
     def current(self, name: str) -> str:
         """Return the name of the var that a tensor stands for, or the name itself."""
-        return self.newest.get(name, known_name(name, self.graph.vars))
+        return self.newest.get(name, known_name(name, self.graph))
 
     def assign(self, tensor: Variable, value: Variable) -> Variable:
         """Let `tensor` stand for the var of `value` from here on; returns the tensor.

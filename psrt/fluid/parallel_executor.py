@@ -13,6 +13,7 @@ from psrt.fluid.feeding import next_feed
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import no_cuda
 from psrt.fluid.running import (
+    Batch,
     Feed,
     Fetch,
     FetchedTensors,
@@ -21,6 +22,7 @@ from psrt.fluid.running import (
     feed_of,
     names_of,
     returned,
+    run_steps,
 )
 
 
@@ -78,17 +80,18 @@ class FluidParallelExecutor:
         """
         compiled, given = self._compiled, feed if feed is not None else feed_dict
         program = compiled.program
-        names = names_of(fetch_list, program.current)
-        if given is None:
-            batch = next_feed(program, compiled.batches)
-        else:
-            batch = feed_of(given, program.graph, compiled.replicas)
+
+        def next_batch() -> Batch:
+            if given is None:
+                return next_feed(program, compiled.batches)
+            return feed_of(given, program.graph, compiled.replicas)
+
+        tensors = None if return_numpy else FetchedTensors(program, fetch_list)
+        names = tensors.names if tensors else names_of(fetch_list, program.current)
         self._has_memory = True
-        if return_numpy:
-            return returned(compiled.run_over(self._scope).run(batch, names))
-        tensors = FetchedTensors(program, fetch_list)
-        values = compiled.run_over(self._scope).run(batch, tensors.names)
-        return tensors.of(returned(values), self._scope)
+        run = compiled.run_over(self._scope)
+        values = returned(run_steps(run, next_batch, compiled.steps, names))
+        return tensors.of(values, self._scope) if tensors else values
 
     def drop_local_exe_scopes(self) -> None:
         """Release the memory of temporary vars; the next run makes it anew."""

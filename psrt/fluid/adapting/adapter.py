@@ -17,6 +17,7 @@ from psrt.fluid.adapting.declared import declared
 from psrt.fluid.adapting.sizes import reshaping
 from psrt.fluid.adapting.steps_first import StepsFirst, batch_first, keeps_steps
 from psrt.fluid.adapting.targets import (
+    as_rows,
     assign_to,
     have_column,
     in_columns,
@@ -44,7 +45,8 @@ _ALIKE_IN_COLUMNS = frozenset(
 )
 """Layers whose result has the dimensions of their inputs."""
 
-_LOSSES = frozenset(("huber_loss", "log_loss", "sigmoid_cross_entropy_with_logits", "smooth_l1"))
+_OF_ROWS = frozenset(("huber_loss", "sigmoid_cross_entropy_with_logits", "smooth_l1"))
+"""Losses of rows: lists have one element each there."""
 
 _NAME = Parameter("name", Parameter.POSITIONAL_OR_KEYWORD, default=None)
 
@@ -94,8 +96,10 @@ def adapted(name: str, signature: Signature, function: Layer) -> Layer:
             given = {key: with_column(value) for key, value in given.items()}
         if name == "reshape":
             given = reshaping(given)
-        if name in _LOSSES:
+        if name == "log_loss":
             given = in_columns(given)
+        if name in _OF_ROWS:
+            given = {key: as_rows(value) for key, value in given.items()}
         if name == "batch_norm":
             given = moving_in_branch(given)
         made = default_main_program().call(function, layer_name=layer_name, **given)

@@ -15,7 +15,7 @@ from psrt.core.specs import TableOptions
 from psrt.fluid.adapting.declared import declared
 from psrt.fluid.adapting.loop_lookups import lookup_in_loop
 from psrt.fluid.adapting.nested import declare_nested, fed_lists
-from psrt.fluid.adapting.targets import as_rows, in_rows
+from psrt.fluid.adapting.targets import as_rows, in_columns, in_rows
 from psrt.fluid.framework import default_main_program, program_guard
 from psrt.fluid.names import Variable, dtype_name
 from psrt.fluid.parameters import ParamAttr, admission_of, attr_of
@@ -214,8 +214,8 @@ def sequence_pad(
 
 def square_error_cost(input: Variable, label: Variable) -> Variable:
     """Square of input − label, elementwise; a label (rows, 1) is that of every column."""
-    pair = in_rows({"input": input, "label": label})
-    if pair["input"].shape == pair["label"].shape:
+    pair = in_columns(in_rows({"input": input, "label": label}))
+    if pair["input"].shape == pair["label"].shape and not pair["input"].var.ragged:
         return _called(psrt_layers.square_error_cost, pair["input"], pair["label"])
     return _called(psrt_layers.square, pair["input"] - pair["label"])
 

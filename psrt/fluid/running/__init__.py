@@ -9,7 +9,7 @@ blas_threads  the number of BLAS threads of a program
 runs          runs of a program over a scope, by psrt's executors
 ending        failure of a script, as far as an exit handler can detect it
 connection    a trainer's way to its pservers, one for each transpiled program
-profiled      the profiler of this process, if one records
+profiled      steps of one call, under the profiler of this process if one records
 reports       reports of the values that `train_from_dataset` fetches
 watching      `debug=True` of `train_from_dataset`
 paddle_files  PaddlePaddle's own files of vars and models
@@ -42,6 +42,7 @@ from psrt.fluid.running.predictors import (
     PaddleTensor,
     create_paddle_predictor,
 )
+from psrt.fluid.running.profiled import run_steps
 from psrt.fluid.running.reports import FetchHandler, PeriodicReport, TimedReport
 from psrt.fluid.running.runs import LocalRun, ReplicatedRun, Run, initialise, sequential
 from psrt.fluid.running.saved_models import load_inference_model, save_inference_model
@@ -87,7 +88,7 @@ Tensor = LoDTensor  # its name in PaddlePaddle before sequences
 __all__ = ["load", "load_program_state", "save", "set_program_state"]
 __all__ += ["AnalysisConfig", "NativeConfig", "PaddleBuf", "PaddleDType", "PaddlePredictor"]
 __all__ += ["PaddleTensor", "create_paddle_predictor"]
-__all__ += ["FetchHandler", "PeriodicReport", "TimedReport", "profiled"]
+__all__ += ["FetchHandler", "PeriodicReport", "TimedReport", "profiled", "run_steps"]
 __all__ += ["Batch", "Feed", "Fetch", "FluidArray", "FluidScope", "LoDTensor", "LoDTensorArray"]
 __all__ += ["LocalRun", "bound_blas", "from_dlpack", "shared_out"]
 __all__ += ["ReplicatedRun", "Run", "Scope", "Tensor", "create_random_int_lodtensor", "tensors_of"]

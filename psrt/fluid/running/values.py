@@ -153,6 +153,8 @@ def _fed(value: Any, var: Var) -> Array | Ragged:
         inner = var.shape[1:]
         fits = value.values.shape[1:] == inner
         return value if fits else Ragged(_reshaped(value.values, var), value.offsets)
+    if isinstance(value, int | float):
+        value = np.array(value, var.dtype)  # a number has no type of its own
     array = np.asarray(value.values if isinstance(value, Ragged) else value)
     return array if array.ndim == len(var.shape) else _reshaped(array, var)
 

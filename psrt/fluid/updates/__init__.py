@@ -1,6 +1,7 @@
 """Gradients of a loss, and what is done with them. In reading order:
 
 clip       bounds of gradients
+rates      learning rates
 optimizer  updates
 backward   gradients without updates
 """

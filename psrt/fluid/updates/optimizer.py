@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias, TypedDict, Unpack
 
 from psrt.core.errors import ProgramError
-from psrt.core.specs import ComputedRate, LearningRate
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import Variable, differentiated, missing, names_among, scalar
 from psrt.fluid.updates.clip import ChosenClip, set_gradient_clip
+from psrt.fluid.updates.rates import Rate, rate_of
 from psrt.graph import optimizer as _psrt
 from psrt.graph.backward import append_backward
 from psrt.graph.clip import Clip
@@ -24,7 +24,6 @@ from psrt.graph.declaration import Declaration
 from psrt.graph.program import Op
 from psrt.graph.regularizer import Regularizer
 
-Rate: TypeAlias = float | LearningRate | Variable
 Names: TypeAlias = Iterable[str | Variable]
 ParamsGrads: TypeAlias = list[tuple[Variable, Variable]]
 
@@ -240,21 +239,6 @@ def Lamb(
 ) -> Optimizer:
     """Adam with a rate per parameter, from norms of w and its update (You et al. 2020)."""
     return _of(_psrt.Lamb(rate_of(learning_rate), lamb_weight_decay, beta1, beta2, epsilon), common)
-
-
-def rate_of(given: Rate) -> float | LearningRate:
-    """Return the rate as psrt takes it; a var is read in every step.
-
-    Raises `ProgramError` for a var that is not one float.
-    """
-    if not isinstance(given, Variable):
-        return given
-    if given.shape != (1,) or not given.var.type.is_float:
-        raise ProgramError(
-            f"The learning rate {given!r} is not one float.",
-            hint="Make it one: layers.create_global_var([1], 0.1, 'float32', persistable=True).",
-        )
-    return ComputedRate(given.var.name, given.var.initial)
 
 
 def _of(declaration: Declaration, common: Common) -> Optimizer:

@@ -52,6 +52,26 @@ def build(kind: str) -> Any:
     return loss
 
 
+@pytest.mark.parametrize("replicas", [0, 2])
+def test_a_rate_is_fed_beside_the_batch(replicas: int) -> None:
+    x, rate = fluid.data("x", [None, 3]), fluid.data("rate", [1])
+    dense = layers.fc(x, 1, param_attr=fluid.ParamAttr("w"), bias_attr=False)
+    loss = layers.mean(dense)
+    fluid.optimizer.SGD(rate).minimize(loss)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    program: Any = fluid.default_main_program()
+    if replicas:
+        program = fluid.CompiledProgram(program).with_data_parallel(loss.name, places=replicas)
+    before = value("w")
+
+    for given in (0.5, 2, np.array([0.25], "f4")):
+        (seen,) = exe.run(program, {"x": FEED["x"], "rate": given}, [rate])
+        assert seen == pytest.approx(given)
+
+    np.testing.assert_allclose(before - value("w"), np.full((3, 1), 2.75), rtol=1e-6)
+
+
 def value(name: str) -> Any:
     return np.array(fluid.global_scope().find_var(name).get_tensor())
 

@@ -199,6 +199,25 @@ def test_a_loss_of_lists_takes_numbers_beside_rows_of_one() -> None:
     np.testing.assert_allclose(np.array(found), expected.mean(), rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["sigmoid_cross_entropy_with_logits", "square_error_cost"])
+def test_lists_of_one_element_have_the_losses_of_rows(name: str) -> None:
+    ids = layers.data("ids", [1], dtype="int64", lod_level=1)
+    table = fluid.ParamAttr("table", initializer=fluid.initializer.Normal(seed=3))
+    logits = layers.reduce_sum(layers.embedding(ids, [9, 4], param_attr=table), 1, keep_dim=True)
+    ones = layers.fill_constant_batch_size_like(logits, [-1, 1], "float32", 1.0)
+    loss = layers.mean(getattr(layers, name)(logits, ones))
+    fluid.optimizer.SGD(1.0).minimize(loss)
+    exe = fluid.Executor(PLACE)
+    exe.run(fluid.default_startup_program())
+    x = fluid.global_scope()["table"][[1, 5]].sum(axis=1)
+    one_each = fluid.create_lod_tensor(np.array([[1], [5]]), [[1, 1]], PLACE)
+
+    (found,) = exe.run(feed={"ids": one_each}, fetch_list=[loss])
+
+    expected = (x - 1) ** 2 if name == "square_error_cost" else np.log1p(np.exp(-x))
+    np.testing.assert_allclose(found, expected.mean(), rtol=1e-5)
+
+
 def test_an_activation_follows_a_reshaping() -> None:
     x = layers.data("x", [2, 2])
     fed = RNG.normal(size=(3, 2, 2)).astype("f4")

@@ -164,6 +164,20 @@ def metrics_are_float64() -> None:
     assert fluid.layers.auc(scores, label)[0].dtype == "float64"
 
 
+def an_auc_needs_both_classes() -> None:
+    scores, label = fluid.layers.data("s", [2]), fluid.layers.data("l", [1], dtype="int64")
+    area = fluid.layers.auc(scores, label)[0]
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+
+    def of(positive: int) -> float:
+        feed = {"s": np.full((1, 2), 0.5, "f4"), "l": np.full((1, 1), positive)}
+        return float(exe.run(feed=feed, fetch_list=[area])[0])
+
+    assert np.isnan(of(1))
+    assert of(0) == 0.5
+
+
 def schedules_are_values() -> None:
     assert not isinstance(fluid.layers.noam_decay(8, 4), fluid.Variable)
 
@@ -374,29 +388,11 @@ def other_passes_are_refused() -> None:
         passes.append_pass("fc_fuse_pass")
 
 
-def iterations_have_one_batch() -> None:
-    x = fluid.layers.data("x", [1])
-    loader = fluid.io.DataLoader.from_generator([x], iterable=False)
-    loader.set_batch_generator(lambda: ({"x": np.full((1, 1), n, "f4")} for n in range(3)))
-    threads = fluid.ExecutionStrategy()
-    threads.num_iteration_per_run = 2
-    seen = fluid.layers.increment(fluid.layers.create_global_var([1], 0, "int64", name="seen"))
-    compiled = fluid.CompiledProgram(fluid.default_main_program())
-    compiled.with_data_parallel(exec_strategy=threads, places=1)
-    exe = fluid.Executor()
-    exe.run(fluid.default_startup_program())
-    loader.start()
-
-    found = [exe.run(compiled, fetch_list=[x, seen]) for _ in range(2)]
-
-    assert [[value.item() for value in values] for values in found] == [[0, 2], [1, 4]]
-    loader.reset()
-
-
 DIFFERENCES: dict[str, Callable[[], None]] = {
     "seed 0 draws": runs_repeat,
     "temporary vars": names_end_in_out,
     "accuracy is": metrics_are_float64,
+    "AUC is": an_auc_needs_both_classes,
     "a branch is": branches_with_statistics_are_all_computed,
     "branches return": results_of_branches_have_one_type,
     "`DynamicRNN` and": steps_look_up_dense_rows,
@@ -404,7 +400,6 @@ DIFFERENCES: dict[str, Callable[[], None]] = {
     "`batch_norm` in": statistics_do_not_move_in_a_loop,
     "integers have": integers_are_int64,
     "passes of": other_passes_are_refused,
-    "`num_iteration_per_run`": iterations_have_one_batch,
     "a var of the block": a_block_leaves_nothing_else,
     "pservers run the ops": rates_are_the_trainers,
     "schedules of": schedules_are_values,

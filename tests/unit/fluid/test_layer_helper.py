@@ -88,7 +88,7 @@ def test_an_operator_computes_in_the_dtype_of_its_left_side() -> None:
     assert less.all()
 
 
-def test_the_only_output_of_a_layer_has_fluids_name_too() -> None:
+def test_the_output_of_a_layer_has_fluids_name_too() -> None:
     x = layers.data("x", shape=[2])
     layers.mean(layers.fc(x, 2, act="relu"))
     exe, block = fluid.Executor(fluid.CPUPlace()), fluid.default_main_program().global_block()
@@ -104,6 +104,28 @@ def test_the_only_output_of_a_layer_has_fluids_name_too() -> None:
     assert "fc_0.tmp_0" not in block.vars
     with pytest.raises(KeyError):
         block.vars["mean_1.tmp_0"]
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "also"),
+    [
+        ("both.tmp_4", "both.out", None),  # two products, sum, bias, relu
+        ("fc_0.tmp_1", "fc_0.out_1", "fc_0.tmp_0"),  # product, softmax; the product is there too
+        ("conv2d_0.tmp_1", "conv2d_0.out", None),
+        ("elementwise_add_0.tmp_1", "elementwise_add_0.out_1", "elementwise_add_0.tmp_0"),
+    ],
+)
+def test_outputs_have_the_numbers_of_fluids_vars(name: str, made: str, also: str | None) -> None:
+    x, y = layers.data("x", [4]), layers.data("y", [3])
+    both = layers.fc([x, y], 4, act="relu", name="both")
+    layers.elementwise_add(layers.fc(both, 4, act="softmax", bias_attr=False), both, act="tanh")
+    layers.conv2d(layers.data("image", [1, 2, 2]), 2, 1)
+    block = fluid.default_main_program().global_block()
+
+    assert block.var(name).name == made
+    layer = name.partition(".")[0]
+    known = {f"{layer}.tmp_{n}" for n in range(6) if block.has_var(f"{layer}.tmp_{n}")}
+    assert known == {name} | ({also} if also else set())
 
 
 def test_whole_numbers_are_divided_towards_zero() -> None:

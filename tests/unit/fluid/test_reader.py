@@ -145,6 +145,35 @@ def test_runs_without_a_feed_take_the_batches_until_they_end() -> None:
         reader.reset()
 
 
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_each_iteration_of_a_run_takes_a_batch_of_its_own(is_compiled: bool) -> None:
+    x = fluid.layers.data("x", [1])
+    loader = fluid.io.DataLoader.from_generator([x], iterable=False)
+    loader.set_batch_generator(lambda: ({"x": np.full((1, 1), n, "f4")} for n in range(5)))
+    seen = fluid.layers.increment(fluid.layers.create_global_var([1], 0, "int64", name="seen"))
+    strategy = fluid.ExecutionStrategy()
+    strategy.num_iteration_per_run = 2
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    compiled = fluid.CompiledProgram(fluid.default_main_program())
+    compiled.with_data_parallel(exec_strategy=strategy, places=1)
+    parallel = fluid.ParallelExecutor(exec_strategy=strategy)
+
+    def run() -> list[float]:
+        fetch = [x.name, seen.name]
+        values = exe.run(compiled, fetch_list=fetch) if is_compiled else parallel.run(fetch)
+        return [value.item() for value in values]
+
+    loader.start()
+    found = [run(), run()]
+    with pytest.raises(fluid.core.EOFException):
+        run()
+
+    assert found == [[1, 2], [3, 4]]
+    assert fluid.global_scope()["seen"] == 5, "the batch before the end was computed"
+    loader.reset()
+
+
 def test_a_pass_may_be_left_before_its_end() -> None:
     x, total = dense_model()
     loader = fluid.io.DataLoader.from_generator([x], 1, iterable=False)

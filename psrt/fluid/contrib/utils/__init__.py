@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from psrt.fluid.incubate.fleet.utils.hdfs import HDFSClient
+from psrt.fluid.contrib.utils.hdfs_utils import HDFSClient, multi_download, multi_upload
 from psrt.fluid.names import missing
 
-__all__ = ["HDFSClient"]
+__all__ = ["HDFSClient", "multi_download", "multi_upload"]
 
 
 def __getattr__(name: str) -> object:

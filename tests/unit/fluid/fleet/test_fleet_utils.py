@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import psrt.fluid as fluid
-from psrt.fluid.contrib.utils import HDFSClient
+from psrt.fluid.contrib.utils import HDFSClient, multi_download, multi_upload
 from psrt.fluid.incubate.fleet.base import role_maker
 from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
 from psrt.fluid.incubate.fleet.utils import hdfs
@@ -71,6 +71,22 @@ def test_files_go_to_hadoop_and_back(client: HDFSClient, tmp_path: Path) -> None
     assert [Path(path).name for path in found] == ["b", "c", "z"]
     calls = (tmp_path / "home" / "bin" / "calls").read_text().splitlines()
     assert all(call.startswith("fs -Dfs.default.name=hdfs://a:1 -") for call in calls)
+
+
+def test_trees_of_files_go_to_hadoop_and_are_shared_out(client: HDFSClient, tmp_path: Path) -> None:
+    here, there, back = tmp_path / "here", str(tmp_path / "there"), tmp_path / "back"
+    for name in ("a", "day1/b", "day1/c", "day2/d"):
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / name).write_text(name)
+
+    multi_upload(client, there, str(here))
+    (here / "a").write_text("new")
+    multi_upload(client, there, str(here), overwrite=True)
+    shares = [multi_download(client, there, str(back), trainer, 2) for trainer in range(2)]
+
+    assert shares == [[f"{back}/a", f"{back}/day1/c"], [f"{back}/day1/b", f"{back}/day2/d"]]
+    assert (back / "a").read_text() == "new"
+    assert (back / "day2" / "d").read_text() == "day2/d"
 
 
 def test_a_command_that_fails_is_logged(

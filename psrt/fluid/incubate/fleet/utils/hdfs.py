@@ -105,12 +105,12 @@ class HDFSClient:
         """
         self.make_local_dirs(local_path)
 
-        def get(path: str) -> None:
+        def fetch(path: str) -> None:
             if overwrite:
                 (Path(local_path) / Path(path).name).unlink(missing_ok=True)
-            self._run("-get", path, local_path, retry_times=retry_times)
+            self.get(path, local_path, retry_times)
 
-        _each(get, self.ls(hdfs_path), multi_processes)
+        each(fetch, self.ls(hdfs_path), multi_processes)
         return [str(path) for path in sorted(Path(local_path).rglob("*")) if path.is_file()]
 
     def upload(
@@ -131,10 +131,10 @@ class HDFSClient:
             self.delete(hdfs_path)
             self.makedirs(hdfs_path)
 
-        def put(path: str) -> None:
-            self._run("-put", path, hdfs_path, retry_times=retry_times)
+        def send(path: str) -> None:
+            self.put(path, hdfs_path, retry_times)
 
-        _each(put, [str(file) for file in files], multi_processes)
+        each(send, [str(file) for file in files], multi_processes)
 
     def upload_dir(self, dest_dir: str, local_dir: str, overwrite: bool = False) -> bool:
         """Copy a directory of this host into a directory."""
@@ -143,6 +143,14 @@ class HDFSClient:
             self.delete(target)
         self.makedirs(dest_dir)
         return self._run("-put", local_dir.rstrip("/"), dest_dir, retry_times=5) is not None
+
+    def get(self, hdfs_path: str, local_path: str, retry_times: int = 5) -> bool:
+        """Copy a file into a directory of this host; returns whether it was copied."""
+        return self._run("-get", hdfs_path, local_path, retry_times=retry_times) is not None
+
+    def put(self, local_path: str, hdfs_path: str, retry_times: int = 5) -> bool:
+        """Copy a file of this host into a directory; returns whether it was copied."""
+        return self._run("-put", local_path, hdfs_path, retry_times=retry_times) is not None
 
     def _test(self, flag: str, path: str) -> bool:
         return self._run("-test", flag, path, retry_times=0, is_quiet=True) is not None
@@ -170,9 +178,10 @@ class HDFSClient:
         return None
 
 
-def _each(work: Callable[[str], None], paths: Sequence[str], at_a_time: int) -> None:
+def each(work: Callable[[str], object], paths: Sequence[str], at_a_time: int) -> None:
+    """Do `work` for every path, so many at a time."""
     with ThreadPoolExecutor(max(1, at_a_time), "hdfs") as pool:
         list(pool.map(work, paths))
 
 
-__all__ = ["HDFSClient"]
+__all__ = ["HDFSClient", "each"]
