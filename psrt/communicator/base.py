@@ -91,8 +91,11 @@ class Communicator(CutParticipant, ReadsBehind, Watchable, Protocol):
         ...
 
     def use_rates(self, rates: Mapping[str, float], sums: bool = False) -> None:
-        """Send rates by parameter with all pushes from now on, queued ones included; with `sums`,
-        rounds of Sync add their gradients up, in place of the mean."""
+        """Send rates by parameter with all pushes from now on, queued ones included.
+
+        Parameters that are not named keep theirs. With `sums`, rounds of Sync add their gradients
+        up, in place of the mean.
+        """
         ...
 
     def flush(self, timeout_s: float, final: bool = False) -> dict[str, F32]:

@@ -82,7 +82,8 @@ class BaseCommunicator(ABC):
 
     def use_rates(self, rates: Mapping[str, float], sums: bool = False) -> None:
         """See `Communicator.use_rates`."""
-        self._pservers.router.rates, self._pservers.router.sums = dict(rates), sums
+        router = self._pservers.router
+        router.rates, router.sums = {**router.rates, **rates}, sums
 
     def _on_its_way(self) -> tuple[int, int]:
         """Gradients that wait to be pushed, and ended steps that are not in the parameters."""

@@ -10,7 +10,7 @@ from psrt.config.sections import TrainerConfig
 from psrt.core.errors import ConfigError
 from psrt.core.specs import MODES, Collective, CommunicationMode
 from psrt.core.threads import schedule
-from psrt.partition.arguments import endpoints_of
+from psrt.partition.arguments import endpoints_of, trainer_numbers
 from psrt.torch.backends import ConnectedTables
 from psrt.torch.cuts import LocalTableCuts
 from psrt.torch.first_rows import warm_start_text
@@ -45,7 +45,7 @@ def local(
     max_lookups: int = MAX_LOOKUPS,
     warm_start: str = "",
     checkpoint_dir: str = "",
-    resume: str = "",
+    resume: str | int = "",
 ) -> TableSession:
     """Return a session with tables in this process: tests and notebooks need no pservers.
 
@@ -53,7 +53,7 @@ def local(
     cuts. A `Checkpointer` makes cuts of them in `checkpoint_dir`, a path or a URL; `resume` is the
     number of the one to begin with, or "latest". Raises `ConfigError` if there is no such cut.
     """
-    cuts = LocalTableCuts(checkpoint_dir, resume)
+    cuts = LocalTableCuts(checkpoint_dir, str(resume))
     return TableSession(LocalTables(cuts, warm_start_text(warm_start)), seed, max_lookups)
 
 
@@ -82,20 +82,19 @@ def connect(
     with a directory of cuts, started again with --recover; "replica" needs two pservers or more.
     Each trainer keeps up to `retained_mib` of pushes, 1024 by default, until they are durable. If
     not given, both come from PSRT_JOB_DURABILITY and PSRT_JOB_RETAINED_MIB; the calling thread's
-    scheduling comes from PSRT_TRAINER_SCHEDULING. Raises `ConfigError` without endpoints, for
-    collective, and for an unknown durability.
+    scheduling comes from PSRT_TRAINER_SCHEDULING. Raises `ConfigError` without endpoints, for a
+    rank that is not below the number of trainers, for collective, and for an unknown durability.
     """
     chosen = _served_mode(mode)
     rank = rank_of(environment())
     settings = load(TrainerConfig, flags=rank._asdict() if rank else {}).config
     schedule(settings.scheduling)
-    rank = rank or Rank(settings.trainer_id, settings.trainers)
+    rank = _checked_rank(rank or Rank(settings.trainer_id, settings.trainers), trainer_id, trainers)
     job = job_without_file({"durability": durability, "retained_mib": retained_mib})
     backend = ConnectedTables(
-        tuple(endpoints_of(endpoints if endpoints is not None else list(settings.endpoints))),
+        _reachable(endpoints if endpoints is not None else settings.endpoints),
         chosen,
-        rank.trainer_id if trainer_id is None else trainer_id,
-        rank.trainers if trainers is None else trainers,
+        *rank,
         job_id,
         timeout_s,
         warm_start_text(warm_start),
@@ -105,10 +104,27 @@ def connect(
     return TableSession(backend, seed, max_lookups)
 
 
+def _checked_rank(found: Rank, trainer_id: int | None, trainers: int | None) -> Rank:
+    """The rank of the environment, with what the script gives instead."""
+    own = found.trainer_id if trainer_id is None else trainer_id
+    return Rank(*trainer_numbers(own, found.trainers if trainers is None else trainers))
+
+
+def _reachable(endpoints: str | Sequence[str]) -> tuple[str, ...]:
+    """The endpoints of pservers; raises `ConfigError` without any."""
+    if found := tuple(endpoints_of(endpoints)):
+        return found
+    raise ConfigError(
+        "pt.connect() was given no pservers, and the environment names none.",
+        hint='Give it their endpoints, "10.0.0.1:6170,10.0.0.2:6170", set PSRT_TRAINER_ENDPOINTS, '
+        "or start the script by psrt launch. pt.local() has tables in this process.",
+    )
+
+
 def _served_mode(mode: str | CommunicationMode) -> CommunicationMode:
     """Return a mode with pservers; raises `ConfigError` for others."""
     chosen = MODES[mode]() if isinstance(mode, str) and mode in MODES else mode
-    if not isinstance(chosen, str | Collective):
+    if not isinstance(chosen, str | type | Collective):
         return chosen
     served = [name for name, kind in MODES.items() if kind is not Collective]
     raise ConfigError(f"psrt.torch has no mode {mode!r}.", hint=f"Use one of {', '.join(served)}.")

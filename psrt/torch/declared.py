@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from psrt.core.errors import ProgramError
 from psrt.core.specs import (
     DEFAULT_OPTIONS,
     Constant,
@@ -49,6 +50,17 @@ class DeclaredParameter:
 
 
 Declared: TypeAlias = Iterable[DeclaredParameter]
+
+
+def is_declared(parameter: DeclaredParameter, known: Mapping[str, DeclaredParameter]) -> bool:
+    """True if `known` has it; raises `ProgramError` for another declaration of its name."""
+    if known.get(parameter.name, parameter) != parameter:
+        raise ProgramError(
+            f"{parameter.name} was declared twice, and differently.",
+            hint="A shared table has one width, optimizer, initializer and padding id. Give "
+            "another table another name.",
+        )
+    return parameter.name in known
 
 
 def dense_of(

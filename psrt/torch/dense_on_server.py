@@ -8,6 +8,7 @@ Trainers may come and go, run at different speeds, or be far away: the mode of t
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from psrt.torch import optim
 from psrt.torch.compiling import untraced
 from psrt.torch.cuts import HasMoment, OfMoment
 from psrt.torch.declared import dense_of
-from psrt.torch.optim import ServerOptimizer
+from psrt.torch.optim import ServerOptimizer, checked_rule
 from psrt.torch.session import TableSession, current
 from psrt.torch.staging import HostCopy, start_to_host
 
@@ -29,7 +30,8 @@ class DenseOnServer(OfMoment):
     They begin with the values of trainer 0. `optimizer` is one of `psrt.torch.optim`, by default
     SGD with lr 0.01. Buffers, such as statistics of batch norm, stay with each trainer. `mode`, if
     given, must be that of the session: raises `ConfigError` for another one. A step takes the
-    gradients, and sends them without a copy: do not write to one that you keep.
+    gradients, and sends them without a copy: do not write to one that you keep. A deep copy is one
+    of `module` alone, which no pserver updates.
     """
 
     def __init__(
@@ -41,7 +43,7 @@ class DenseOnServer(OfMoment):
         name: str = "dense",
     ) -> None:
         super().__init__()
-        session, rule = current(), optimizer or optim.SGD(lr=0.01)
+        session, rule = current(), checked_rule(name, optimizer or optim.SGD(lr=0.01))
         _check_mode(session, mode)
         self.module, self.name, self.first_rate = module, name, float(rule.lr)
         self.session = session
@@ -53,6 +55,7 @@ class DenseOnServer(OfMoment):
                 hint="Use the module as it is, without DenseOnServer.",
             )
         for each, parameter in self.served.items():
+            _check_number(each, parameter)
             session.dense(dense_of(each, tuple(parameter.shape), rule), parameter)
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
@@ -65,6 +68,10 @@ class DenseOnServer(OfMoment):
         """Open the session: the parameters are those of pservers from then on."""
         if not self.session.has_ended:
             self.session.open()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> torch.nn.Module:
+        """A copy of the module alone, as it is now: pservers have one of each parameter."""
+        return copy.deepcopy(self.module, memo)
 
     def its_session(self) -> HasMoment:
         return self.session
@@ -86,6 +93,14 @@ class DenseOnServer(OfMoment):
         """End the step: drop its gradients."""
         for parameter in self.served.values():
             parameter.grad = None
+
+
+def _check_number(name: str, parameter: torch.Tensor) -> None:
+    if not parameter.is_floating_point():
+        raise ProgramError(
+            f"{name} is of {parameter.dtype}, and pservers have float32; nothing was declared.",
+            hint="Train it in this process, outside of DenseOnServer.",
+        )
 
 
 def _check_mode(session: TableSession, mode: str | CommunicationMode | None) -> None:

@@ -11,7 +11,7 @@ import torch
 from psrt.core.errors import ProgramError
 from psrt.core.specs import DEFAULT_OPTIONS, Initializer, TableOptions
 from psrt.torch.jagged import Feature, features_of
-from psrt.torch.modules import AS_TORCH, TableModule, declared_table
+from psrt.torch.modules import AS_TORCH, TableModule, check_pooling, declared_table
 from psrt.torch.optim import ServerOptimizer
 from psrt.torch.pooling import gathered_rows, pooled_rows
 from psrt.torch.table import Lookup, Table, look_up_all
@@ -47,19 +47,18 @@ class EmbeddingCollection(TableModule):
     def __init__(self, tables: Sequence[EmbeddingConfig]) -> None:
         super().__init__()
         self.configs = tuple(tables)
-        self.tables: tuple[Table, ...] = tuple(_table_of(config) for config in tables)
+        _check_tables(self.configs)
         _check_features(self.configs)
+        self.tables: tuple[Table, ...] = tuple(_table_of(config) for config in self.configs)
 
     def its_tables(self) -> tuple[Table, ...]:
         return self.tables
 
     def forward(self, features: Any) -> dict[str, torch.Tensor]:
         """Look up all features by one pull; raises `ProgramError` if one is missing."""
-        given = features_of(features)
-        parts = [[_of(given, name) for name in config.features] for config in self.configs]
-        asked = [(table, _joined(part)) for table, part in zip(self.tables, parts, strict=True)]
-        at = self.rows_at(asked[0][1])
-        lookups = look_up_all(asked, self.training, at)
+        parts = self._parts(features)
+        asked = self._joined(parts)
+        lookups = look_up_all(asked, self.training, self.rows_at(asked[0][1]))
         return {
             name: self._rows(config, feature, positions, found)
             for config, part, found in zip(self.configs, parts, lookups, strict=True)
@@ -68,27 +67,35 @@ class EmbeddingCollection(TableModule):
 
     def asked(self, features: Any) -> list[tuple[Table, torch.Tensor]]:
         """The ids that `forward` looks up in each table."""
+        return self._joined(self._parts(features))
+
+    def _parts(self, features: Any) -> list[list[Feature]]:
+        """The features of each table."""
         given = features_of(features)
-        parts = [[_of(given, name) for name in config.features] for config in self.configs]
+        return [[_of(given, name) for name in config.features] for config in self.configs]
+
+    def _joined(self, parts: list[list[Feature]]) -> list[tuple[Table, torch.Tensor]]:
         return [(table, _joined(part)) for table, part in zip(self.tables, parts, strict=True)]
 
     def _rows(
         self, config: Any, feature: Feature, positions: torch.Tensor, found: Lookup
     ) -> torch.Tensor:
-        return gathered_rows(found.rows, positions)
+        return gathered_rows(found.rows, positions).to(self.dtype)
 
 
 class EmbeddingBagCollection(EmbeddingCollection):
     """Features → dict of feature to pooled rows (batch, dim)."""
 
     def __init__(self, tables: Sequence[EmbeddingBagConfig]) -> None:
-        super().__init__(tables)
+        for config in (configs := tuple(tables)):
+            check_pooling(config.name, getattr(config, "pooling", None))
+        super().__init__(configs)
 
     def _rows(
         self, config: Any, feature: Feature, positions: torch.Tensor, found: Lookup
     ) -> torch.Tensor:
         how = config.pooling, feature.weights, True, found.padding
-        return pooled_rows(found.rows, positions, feature.offsets, *how)
+        return pooled_rows(found.rows, positions, feature.offsets, *how).to(self.dtype)
 
 
 def _joined(features: Sequence[Feature]) -> torch.Tensor:
@@ -109,13 +116,18 @@ def _table_of(config: EmbeddingConfig) -> Table:
     return declared_table(config.name, config.embedding_dim, *numbers)
 
 
-def _check_features(configs: Sequence[EmbeddingConfig]) -> None:
+def _check_tables(configs: Sequence[EmbeddingConfig]) -> None:
     tables = [config.name for config in configs]
+    if not tables:
+        raise ProgramError("a collection was made of no tables.", hint="Give it one or more.")
     if len(set(tables)) < len(tables):
         raise ProgramError(
             f"a collection has two tables of one name: {', '.join(tables)}.",
             hint="Give one table all features that share it: feature_names=[...].",
         )
+
+
+def _check_features(configs: Sequence[EmbeddingConfig]) -> None:
     names = [name for config in configs for name in config.features]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

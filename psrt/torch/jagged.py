@@ -66,7 +66,8 @@ def _keyed(given: Any) -> dict[str, Feature]:
 def _split(
     keys: list[str], values: torch.Tensor, lengths: torch.Tensor, weights: torch.Tensor | None
 ) -> dict[str, Feature]:
-    per_key = lengths.view(len(keys), -1)
+    _check_lengths(keys, values, lengths)
+    per_key = lengths.reshape(len(keys), -1)
     offsets = torch.zeros(len(keys), per_key.shape[1] + 1, dtype=torch.int64, device=values.device)
     torch.cumsum(per_key, 1, out=offsets[:, 1:])
     sizes = offsets[:, -1].tolist()
@@ -76,17 +77,54 @@ def _split(
     return {key: Feature(part, at, weight) for key, part, at, weight in each}
 
 
+def _check_lengths(keys: list[str], values: torch.Tensor, lengths: torch.Tensor) -> None:
+    """Raise `ProgramError` unless bags of these lengths have all the values."""
+    named = ", ".join(keys) or "no feature"
+    if len(set(keys)) < len(keys) or not keys:
+        raise _misshapen(f"the ids are of {named}", "Name each feature once.")
+    if lengths.numel() % len(keys) or _is_negative(lengths) or int(lengths.sum()) != len(values):
+        raise _misshapen(
+            f"{named} have {len(values)} ids, and {lengths.numel()} lengths of "
+            f"{int(lengths.sum())} ids in all",
+            "Give a length for each feature and example, that of an empty bag is 0; their sum is "
+            "the number of ids.",
+        )
+
+
+def _is_negative(numbers: torch.Tensor) -> bool:
+    return bool((numbers < 0).any())
+
+
 def _feature(name: str, value: Any) -> Feature:
     if isinstance(value, tuple) and len(value) in (2, 3):
-        return Feature(*value)
+        return _with_offsets(name, *value)
     if isinstance(value, torch.Tensor) and value.is_nested:
         return Feature(value.values(), value.offsets())
     if isinstance(value, torch.Tensor) and value.dim() in (1, 2):
         bags = value if value.dim() == 2 else value[:, None]
-        stop = (len(bags) + 1) * bags.shape[1]
-        offsets = torch.arange(0, stop, max(bags.shape[1], 1), device=value.device)
-        return Feature(bags.reshape(-1), offsets[: len(bags) + 1])
+        offsets = torch.arange(len(bags) + 1, device=value.device) * bags.shape[1]
+        return Feature(bags.reshape(-1), offsets)
     raise _unusable(f"feature {name}", value)
+
+
+def _with_offsets(
+    name: str, values: Any, offsets: Any, weights: torch.Tensor | None = None
+) -> Feature:
+    if not (isinstance(values, torch.Tensor) and isinstance(offsets, torch.Tensor)):
+        raise _unusable(f"feature {name}", values)
+    is_whole = offsets.numel() and not offsets[0] and int(offsets[-1]) == len(values)
+    if not is_whole or _is_negative(offsets.diff()):
+        raise _misshapen(
+            f"feature {name} has {len(values)} ids, and {offsets.numel()} offsets that do not rise "
+            f"from 0 to {len(values)}",
+            "Give batch + 1 offsets, as torch's EmbeddingBag takes with include_last_offset=True: "
+            "the last one is the number of ids.",
+        )
+    return Feature(values, offsets, weights)
+
+
+def _misshapen(what: str, hint: str) -> ProgramError:
+    return ProgramError(f"{what}; nothing was looked up.", hint=hint)
 
 
 def _unusable(what: str, given: Any) -> ProgramError:

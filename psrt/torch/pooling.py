@@ -19,6 +19,7 @@ from psrt.kernels.ops import POOLS, pooling
 from psrt.kernels.tables import rows as row_kernels
 from psrt.torch.staging import on_device
 
+POOLINGS = "sum", "mean", "max"
 _POOLS = {"sum": POOLS["sum"], "mean": POOLS["average"]}
 
 
@@ -45,6 +46,8 @@ def pooled_rows(
     """
     if offsets is not None:
         offsets = on_device(offsets, positions.device)
+    if weights is not None:
+        weights = on_device(weights, positions.device).to(rows.dtype)
     if weights is None and padding is None and mode in _POOLS and _is_plain(rows):
         ends = _ends(positions, offsets, include_last_offset)
         if ends is not None and len(ends) == positions.numel() + 1 and _are_single(ends):
@@ -57,7 +60,7 @@ def pooled_rows(
         rows,
         None if offsets is None else offsets.to(positions.dtype),
         mode=mode,
-        per_sample_weights=None if weights is None else on_device(weights, positions.device),
+        per_sample_weights=weights,
         include_last_offset=include_last_offset,
         padding_idx=padding,
     )

@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
+import numpy as np
 import torch
 
 from psrt.communicator.base import Gradients
@@ -21,13 +22,13 @@ from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.types import F32, I64
 from psrt.torch.backends import Backend
 from psrt.torch.cuts import State, check_fits, has_trained_before, moment
-from psrt.torch.declared import DeclaredParameter, Rates
+from psrt.torch.declared import DeclaredParameter, Rates, is_declared
 from psrt.torch.rows_ahead import RowsAhead
+from psrt.torch.staging import numbers_of
 from psrt.torch.table import Table
 
 MAX_LOOKUPS = 64
 """Lookups of a table under grad until `TableOptimizer.step`, in accumulation, too."""
-
 
 CUT_S = 600.0
 """Longest wait for a cut that a `state_dict` makes."""
@@ -58,15 +59,8 @@ class TableSession:
         Raises `ProgramError` for another declaration of a name, or after the first lookup of a
         connected session.
         """
-        known = self._declared.get(parameter.name)
-        if known == parameter:
+        if is_declared(parameter, self._declared):
             return
-        if known is not None:
-            raise ProgramError(
-                f"{parameter.name} was declared twice, and differently.",
-                hint="A shared table has one width, optimizer, initializer and padding id. Give "
-                "another table another name.",
-            )
         if self._is_open:
             raise ProgramError(
                 f"{parameter.name} was declared after the first lookup; nothing was changed.",
@@ -90,8 +84,9 @@ class TableSession:
         self._dense[parameter.name] = values
 
     def pull(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
-        """Rows (n, width) float32 of the distinct ids (n,) int64 of each table; changes nothing."""
+        """Rows (n, width) float32 of the ids (n,) of each table; changes nothing."""
         self.open()
+        wanted = {name: np.ascontiguousarray(ids, np.int64) for name, ids in wanted.items()}
         found = self.ahead.find(wanted)
         rest = {name: ids for name, ids in wanted.items() if name not in found}
         return found | self.pull_now(rest) if rest else found
@@ -232,7 +227,9 @@ class TableSession:
             _CURRENT.sessions.remove(self)
 
     def begin(self) -> Self:
-        """Enter without a block, as in a notebook, until `complete` or `close`."""
+        """Enter without a block, as in a notebook, until `complete` or `close`; raises
+        `ProgramError` after its end."""
+        self._check()
         _CURRENT.sessions.append(self)
         return self
 
@@ -243,6 +240,17 @@ class TableSession:
         if error is None:
             self.complete()
         self.close()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """This session: copies of a model share its tables."""
+        return self
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise ProgramError(
+            "a model with tables of a session was pickled: its rows are not in it. Nothing was "
+            "written.",
+            hint="Save model.state_dict() beside a cut, by a pt.Checkpointer, or pt.export(model).",
+        )
 
     def _take(self, dense: Mapping[str, F32]) -> None:
         """Copy values of pservers into the parameters of modules."""
@@ -265,12 +273,6 @@ class TableSession:
                 "the session has ended: its tables are not reachable any more.",
                 hint="Train inside of the block of pt.connect() or pt.local().",
             )
-
-
-def numbers_of(parameter: torch.Tensor) -> F32:
-    """A copy of a tensor as float32."""
-    numbers: F32 = parameter.detach().to("cpu", torch.float32, copy=True).contiguous().numpy()
-    return numbers
 
 
 class _Current(threading.local):

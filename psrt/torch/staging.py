@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from psrt.core.types import Array
+from psrt.core.types import F32, Array
 
 
 class HostCopy(NamedTuple):
@@ -61,6 +61,12 @@ def start_to_host(given: torch.Tensor) -> HostCopy:
     return HostCopy(host, arrived)
 
 
+def numbers_of(parameter: torch.Tensor) -> F32:
+    """A copy of a tensor as float32."""
+    numbers: F32 = parameter.detach().to("cpu", torch.float32, copy=True).contiguous().numpy()
+    return numbers
+
+
 def _pinned(shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
     """Memory that is used again only once the copies from it have ended."""
     return torch.empty(shape, dtype=dtype, pin_memory=True)
@@ -71,4 +77,4 @@ def _stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)
 
 
-__all__ = ["HostCopy", "on_device", "start_to_host"]
+__all__ = ["HostCopy", "numbers_of", "on_device", "start_to_host"]

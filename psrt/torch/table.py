@@ -2,12 +2,13 @@
 
 A leaf has the distinct rows of a lookup, is no `nn.Parameter`, and belongs to a batch: the same
 tensor of ids looked up twice in a step gets the same leaf, so gradients add up, and activation
-checkpoints see the same values.
+checkpoints see the same values. A leaf whose backward comes after `zero_grad()` or `step()` belongs
+to the step that follows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -23,6 +24,8 @@ from psrt.torch.cuts import HasMoment
 from psrt.torch.declared import DeclaredParameter
 from psrt.torch.staging import HostCopy, on_device, start_to_host
 
+_NO_IDS, _NO_ROWS = torch.empty(0, dtype=torch.int64), torch.empty(0)
+
 
 class RowSource(HasMoment, Protocol):
     """The session of a table, as far as a table uses it."""
@@ -36,13 +39,13 @@ class RowSource(HasMoment, Protocol):
 class Lookup(NamedTuple):
     """`rows` (n, width) of the distinct `ids` (n,); `positions` int32 has those of the ids asked.
 
-    `asked` and its `version` identify the tensor of ids; `padding` is the position of the padding
-    id in `rows`, or None.
+    `asked` is the tensor of ids, and `at` has the positions in memory of this host; `padding` is
+    the position of the padding id in `rows`, or None.
     """
 
     asked: torch.Tensor
-    version: int
     ids: I64
+    at: Array
     positions: torch.Tensor
     rows: torch.Tensor
     padding: int | None
@@ -90,9 +93,7 @@ class Table:
         """Make the rows of a lookup a leaf of the running step; raises `ProgramError` if steps are
         missing."""
         self._check_steps()
-        lookup.rows.requires_grad_(True)
-        self._lookups.append(lookup)
-        self.leaves.append(lookup.rows)
+        self._add(lookup, lookup.rows.requires_grad_(True))
 
     def start_gradient(self) -> StartedGradient:
         """Start to copy the gradients of all leaves of this step to this host."""
@@ -114,7 +115,11 @@ class Table:
         return any(leaf.grad is not None for leaf in self.leaves)
 
     def clear(self) -> None:
-        """End the step: later lookups get leaves of their own."""
+        """End the step: later lookups get leaves of their own, and these come back with a gradient
+        of a later backward."""
+        for lookup in self._lookups:
+            lookup.rows.grad = None
+            lookup.rows.register_post_accumulate_grad_hook(self._return_of(lookup))
         self.leaves.clear()
         self._lookups.clear()
 
@@ -125,7 +130,29 @@ class Table:
         if not rows.flags.writeable:
             rows = rows.copy()
         where, values = (on_device(torch.from_numpy(each), device) for each in (positions, rows))
-        return Lookup(ids, ids._version, distinct, where, values, self._padding_in(distinct))
+        return Lookup(ids, distinct, positions, where, values, self._padding_in(distinct))
+
+    def _add(self, lookup: Lookup, leaf: torch.Tensor) -> None:
+        self._lookups.append(lookup)
+        self.leaves.append(leaf)
+
+    def _return_of(self, lookup: Lookup) -> Callable[[torch.Tensor], None]:
+        """Make the hook by which a leaf of an ended step, with a gradient, joins the running one.
+
+        It holds no leaf, which the graph of autograd alone keeps. Rows that were read before a step
+        serve no further lookup, so it has no tensor of ids.
+        """
+        returned = lookup._replace(asked=_NO_IDS, rows=_NO_ROWS)
+
+        def join(leaf: torch.Tensor) -> None:
+            if not any(each is leaf for each in self.leaves):
+                self._add(returned._replace(rows=leaf), leaf)
+
+        return join
+
+    def __deepcopy__(self, memo: object) -> Table:
+        """This table: copies of a model share it."""
+        return self
 
     def _padding_in(self, distinct: I64) -> int | None:
         if self.declared.padding_id is None:
@@ -173,8 +200,10 @@ def _read(asked: Sequence[tuple[Table, torch.Tensor]], device: torch.device | No
 
 
 def _is_same(lookup: Lookup, ids: torch.Tensor, device: torch.device) -> bool:
-    is_asked = lookup.asked is ids and lookup.version == ids._version
-    return is_asked and lookup.rows.device == device
+    """True if `lookup` is that of `ids`, unless the tensor was filled with others since then."""
+    if lookup.asked is not ids or lookup.rows.device != device:
+        return False
+    return np.array_equal(lookup.ids[lookup.at], _ids(ids))
 
 
 def _ids(ids: torch.Tensor) -> I64:

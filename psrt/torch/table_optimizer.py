@@ -7,7 +7,7 @@ all gradients since the last one, of several losses and of accumulated batches, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs import Sync, moves_all_rows
 from psrt.core.tensors import SelectedRows
 from psrt.torch.compiling import untraced
-from psrt.torch.dense_on_server import served_by
+from psrt.torch.dense_on_server import DenseOnServer, served_by
 from psrt.torch.session import TableSession
 from psrt.torch.table import Table
 
@@ -27,8 +27,8 @@ REDUCTIONS = ("mean", "sum")
 
 
 class TableOptimizer(torch.optim.Optimizer):
-    """Steps what `model` has on pservers, with a group for each table and `DenseOnServer`; or an
-    iterable of tables.
+    """Steps what `model`, or each of several modules, has on pservers, with a group for each table
+    and `DenseOnServer`.
 
     A group has `lr`, `name` and `params`; a new `lr` counts from the next step on. `reduce` is what
     the gradients of T trainers become: their mean, as in DDP, or their sum; equal on all ranks. In
@@ -40,21 +40,15 @@ class TableOptimizer(torch.optim.Optimizer):
     """`GradScaler` hands its findings to `step` and always calls it: a step that it skips must
     still close the round of Sync."""
 
-    def __init__(self, model: torch.nn.Module | Iterable[Table], reduce: str = "mean") -> None:
-        is_model = isinstance(model, torch.nn.Module)
-        self._tables = tables_of(model) if is_model else list(model)
-        self._served = served_by(model) if is_model else []
-        if not self._tables and not self._served:
-            raise ProgramError(
-                "the model has no tables of psrt.torch.",
-                hint="Give TableOptimizer a model with an Embedding, EmbeddingBag, collection or "
-                "DenseOnServer.",
-            )
+    def __init__(
+        self, model: torch.nn.Module | Iterable[torch.nn.Module], reduce: str = "mean"
+    ) -> None:
+        whole = _as_module(model)
+        self._tables, self._served = tables_of(whole), served_by(whole)
         if reduce not in REDUCTIONS:
             raise ConfigError(f"reduce is {reduce!r}.", hint=f"Use {' or '.join(REDUCTIONS)}.")
-        session = (*self._tables, *self._served)[0].session
-        assert isinstance(session, TableSession)
-        self._session = session
+        self._stepped: list[Table | DenseOnServer] = [*self._tables, *self._served]
+        self._session = _session_of(self._stepped)
         self.steps = 0
         groups: list[dict[str, Any]] = [
             {"params": [], "name": table.name, "lr": table.first_rate} for table in self._tables
@@ -92,7 +86,7 @@ class TableOptimizer(torch.optim.Optimizer):
     @untraced
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the leaves of this step; gradients that were never stepped are a skipped step."""
-        if any(each.has_gradients for each in (*self._tables, *self._served)):
+        if any(each.has_gradients for each in self._stepped):
             self._skip()
         self._clear()
 
@@ -144,17 +138,48 @@ class TableOptimizer(torch.optim.Optimizer):
         self._session.skip()
 
     def _clear(self) -> None:
-        for each in (*self._tables, *self._served):
+        for each in self._stepped:
             each.clear()
+
+
+def _as_module(given: torch.nn.Module | Iterable[torch.nn.Module]) -> torch.nn.Module:
+    """A model, or several modules as one; raises `ProgramError` for what is none."""
+    if isinstance(given, torch.nn.Module):
+        return given
+    several = list(given)
+    if wrong := [each for each in several if not isinstance(each, torch.nn.Module)]:
+        raise ProgramError(
+            f"TableOptimizer was given a {type(wrong[0]).__name__}, which is no module.",
+            hint="Tables are no parameters: give it the model, not model.parameters().",
+        )
+    return torch.nn.ModuleList(several)
+
+
+def _session_of(stepped: Sequence[Table | DenseOnServer]) -> TableSession:
+    """The one session of what an optimizer steps; raises `ProgramError` without exactly one."""
+    if not stepped:
+        raise ProgramError(
+            "the model has no tables of psrt.torch.",
+            hint="Give TableOptimizer a model with an Embedding, EmbeddingBag, collection or "
+            "DenseOnServer.",
+        )
+    session = stepped[0].session
+    assert isinstance(session, TableSession)
+    if others := [each.name for each in stepped if each.session is not session]:
+        raise ProgramError(
+            f"{', '.join(others)} and {stepped[0].name} are of different sessions.",
+            hint="Give each session a TableOptimizer of its own.",
+        )
+    return session
 
 
 def tables_of(model: torch.nn.Module) -> list[Table]:
     """The tables of all modules of `model`, each once."""
-    found: dict[str, Table] = {}
+    found: dict[int, Table] = {}
     for module in model.modules():
         several = getattr(module, "tables", ())
         own = [getattr(module, "table", None), *(several if isinstance(several, tuple) else ())]
-        found.update({each.name: each for each in own if isinstance(each, Table)})
+        found.update({id(each): each for each in own if isinstance(each, Table)})
     return list(found.values())
 
 
@@ -164,14 +189,18 @@ def _scale(session: TableSession, reduce: str) -> float:
     return 1.0 if is_reduced else 1.0 / session.backend.trainers
 
 
-def _anywhere(found_inf: torch.Tensor) -> bool:
+def _anywhere(found_inf: torch.Tensor | int) -> bool:
     """True if any rank has found an infinite gradient: then all of them skip the step.
 
+    `found_inf` is the number 0 of a batch without gradients.
     Raises `ProgramError` if ranks have found different things: the scalers of some of them would
     go on with another scale, and DDP would average gradients of different scales.
     """
     if not (dist.is_available() and dist.is_initialized()):
-        return bool(found_inf.item())
+        return bool(found_inf)
+    if not isinstance(found_inf, torch.Tensor):
+        at = "cuda" if dist.get_backend() == "nccl" else "cpu"
+        found_inf = torch.tensor(found_inf, device=at)
     found = found_inf.reshape(1).bool().float()
     both = torch.cat([found, -found])
     dist.all_reduce(both, op=dist.ReduceOp.MAX)

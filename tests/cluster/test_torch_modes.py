@@ -107,6 +107,27 @@ def test_skipped_steps_stall_nobody(pservers, mode) -> None:
     np.testing.assert_allclose(changed[:4], np.full((4, WIDTH), -share), rtol=1e-6)
 
 
+def test_pushes_that_wait_keep_the_rate_of_their_optimizer(pservers) -> None:
+    """The step of one optimizer waits in the queue while another one steps its own table."""
+
+    def train(session, rank):
+        one, other = (pt.Embedding(WIDTH, n, optimizer=pt.optim.SGD(1.0)) for n in ("one", "other"))
+        before = session.pull({"one": [1], "other": [1]})
+        for module, rate in ((one, 0.5), (other, 0.25)):
+            tables = pt.TableOptimizer(module)
+            tables.param_groups[0]["lr"] = rate
+            module(torch.tensor([1])).sum().backward()
+            tables.step()
+        session.flush()
+        after = session.pull({"one": [1], "other": [1]})
+        return {name: float((after[name] - before[name])[0, 0]) for name in after}
+
+    waits = Async(send_queue_size=8, max_merge_var_num=8, send_wait_times=1000)
+    (changes,) = trained(pservers, waits, train, trainers=1)
+
+    assert changes == pytest.approx({"one": -0.5, "other": -0.25})
+
+
 def test_a_forked_worker_may_not_look_up_and_training_goes_on(pservers) -> None:
     class Looks(torch.utils.data.Dataset):  # type: ignore[name-defined]
         def __init__(self, module) -> None:

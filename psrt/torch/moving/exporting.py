@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from psrt.core.errors import ProgramError
 from psrt.core.types import F32, I64
 from psrt.torch.embedding_collections import EmbeddingBagCollection, EmbeddingCollection
 from psrt.torch.first_rows import PAGE_ROWS
 from psrt.torch.modules import Embedding, EmbeddingBag
 from psrt.torch.moving.plain_tables import PlainCollection, PlainTable, RowPositions
 from psrt.torch.table import Table
+from psrt.torch.table_optimizer import tables_of
 
 
 def export(
@@ -29,9 +31,10 @@ def export(
     raise `IndexError`. Any other table gets the rows that were trained, and finds them by a sorted
     list of ids; the rest reads as zeros. `Embedding` and `EmbeddingBag` of a table in
     `num_embeddings` become torch's own classes. Pushes of other trainers may be missing: call it
-    after the last step.
+    after the last step. Raises `ProgramError` for a size of a table that `model` lacks.
     """
     sizes = num_embeddings or {}
+    _check_known(sizes, [table.name for table in tables_of(model)])
     known: dict[str, tuple[F32, I64 | None]] = {}
 
     def plain(table: Table, pooling: str, **arguments: Any) -> PlainTable:
@@ -40,11 +43,20 @@ def export(
         return _plain_table(table, known[table.name], pooling, arguments)
 
     memo: dict[int, Any] = {
-        id(module): _replacement(module, plain)
+        id(module): _replacement(module, plain).to(module.dtype)
         for module in model.modules()
         if isinstance(module, EmbeddingCollection | Embedding | EmbeddingBag)
     }
     return copy.deepcopy(model, memo).eval()
+
+
+def _check_known(sizes: Mapping[str, int], known: list[str]) -> None:
+    if unknown := sorted(sizes.keys() - set(known)):
+        raise ProgramError(
+            f"num_embeddings names {', '.join(unknown)}, and the model has "
+            f"{', '.join(known) or 'no table'}; nothing was exported.",
+            hint="Name tables as they were declared.",
+        )
 
 
 def _replacement(module: Any, plain: Callable[..., PlainTable]) -> torch.nn.Module:

@@ -36,15 +36,25 @@ def save_tables(source: Any, directory: str | Path) -> None:
         rows = {table.name: partial(table.session.rows, table.name) for table in own}
         write_rows(directory, declared, rows)
         return
-    weights = weights_of(source)
+    weights = _checked(weights_of(source), type(source).__name__)
+    tables = [table_of(name, each.shape[1], SGD(), Constant(), 0) for name, each in weights.items()]
+    write_rows(directory, tables, pages_of(weights))
+
+
+def _checked(weights: dict[str, F32], kind: str) -> dict[str, F32]:
     if not weights:
         raise ProgramError(
-            f"a {type(source).__name__} has no weights of tables; nothing was written.",
+            f"a {kind} has no weights of tables; nothing was written.",
             hint="Give a model with psrt.torch tables, a TorchRec collection that is not on the "
             'device "meta", or a dict of name to tensor.',
         )
-    given = [table_of(name, rows.shape[1], SGD(), Constant(), 0) for name, rows in weights.items()]
-    write_rows(directory, given, pages_of(weights))
+    for name, given in weights.items():
+        if given.ndim != 2:
+            raise ProgramError(
+                f"weights of {name} are of shape {given.shape}; nothing was written.",
+                hint="Give a tensor (n, width), whose row i is that of id i.",
+            )
+    return weights
 
 
 def weights_of(source: Any) -> dict[str, F32]:

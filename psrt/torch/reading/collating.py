@@ -53,7 +53,13 @@ def _jagged(examples: Sequence[Any], keys: list[str]) -> Jagged:
 
 def _bag(given: Any, number: int) -> torch.Tensor:
     """Ids (n,) int64 of one example."""
-    ids = torch.as_tensor(given)
+    try:
+        ids = torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DataError(
+            f"example {number} of a batch has ids {given!r:.60}: {error}. No batch was made.",
+            hint="Ids are one whole number, or a list of them, each an int64.",
+        ) from None
     if ids.numel() and (ids.is_floating_point() or ids.dtype == torch.bool or ids.dim() > 1):
         raise DataError(
             f"example {number} of a batch has ids of {ids.dtype} with shape {tuple(ids.shape)}; no "

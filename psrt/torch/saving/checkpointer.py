@@ -40,10 +40,17 @@ class Checkpointer:
     Each rank saves its own; a `load_state_dicts(states)` gets those of all ranks, if an object has
     it. States are tensors, numbers, texts and containers of them: what `torch.load` with
     `weights_only` takes; the first `save` tries that. `keep` is the number of torch parts that
-    stay in a directory, 0 = all.
+    stay in a directory, 0 = all. Raises `ProgramError` for an object without these methods.
     """
 
     def __init__(self, session: TableSession, *, keep: int = 3, **objects: Any) -> None:
+        for name, each in objects.items():
+            if not (hasattr(each, "state_dict") and hasattr(each, "load_state_dict")):
+                raise ProgramError(
+                    f"{name} is a {type(each).__name__}, which has no state_dict and "
+                    "load_state_dict: it could not be saved.",
+                    hint="Give numbers and texts of your own as an object with these methods.",
+                )
         self._session, self._objects, self._keep = session, objects, keep
         self._is_tried = False
 
