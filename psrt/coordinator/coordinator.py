@@ -284,7 +284,8 @@ class CutCoordinator:
 
 def _given_up(number: int, why: str) -> JobError:
     return JobError(
-        f"cut {number} was given up: {why}. Earlier cuts are complete, and training goes on.",
+        f"cut {number} was given up: {why.removesuffix('.')}. Earlier cuts are complete, and "
+        "training goes on.",
         code=ErrorCode.CUT_GIVEN_UP,
         hint="See the logs of the pservers; the next cut is made by the same schedule.",
     )

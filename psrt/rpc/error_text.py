@@ -77,7 +77,7 @@ def lost_if_late(error: PsrtError) -> PsrtError:
 def fenced(endpoint: str) -> UnavailableError:
     """The error of a call to a pserver that this trainer has deposed."""
     return UnavailableError(
-        f"Pserver {endpoint} serves this part no more; the call goes to its backup.",
+        f"Pserver {endpoint} no longer serves this part; the call goes to its backup.",
         code=ErrorCode.FENCED,
         hint="See the logs of both pservers: the backup serves once every trainer asks it to.",
     )

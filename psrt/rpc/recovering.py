@@ -107,14 +107,15 @@ class Recovering:
         """Send again, or wait until another thread has.
 
         Raises `UnavailableError` (RECOVERING) if that thread gets no reply within `timeout_s`. It
-        may wait for other trainers, so this says nothing about the pserver.
+        may wait for other trainers, so the pserver may be well.
         """
         seen = self.advances
         while not self._lock.acquire(timeout=timeout_s):
             if self.advances == seen:
                 raise UnavailableError(
-                    f"Pserver {self._endpoint} did not recover in {timeout_s:.1f} s",
+                    f"Pserver {self._endpoint} did not recover in {timeout_s:.1f} s.",
                     code=ErrorCode.RECOVERING,
+                    hint="See its log: it waits for pushes that trainers send again.",
                 )
             seen = self.advances
         try:

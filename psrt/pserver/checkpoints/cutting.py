@@ -113,7 +113,7 @@ class Cutting:
         Raises `JobError` while an earlier cut is being written.
         """
         if self._writing:
-            raise JobError(f"cut {self._writing} is still being written.")
+            raise JobError(f"this pserver still writes its part of cut {self._writing}.")
         tables = self._tables.all()
         with self._chaining:
             continues = self._chain.begin(number, [table.spec.name for table in tables])

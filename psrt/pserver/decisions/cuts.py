@@ -229,7 +229,8 @@ class Cuts:
 def given_up(number: int, why: str) -> JobError:
     """The error of a cut that was not made; training goes on."""
     return JobError(
-        f"cut {number} was given up: {why}. Nothing of it is kept, and training goes on.",
+        f"cut {number} was given up: {why.removesuffix('.')}. Nothing of it is kept, and training "
+        "goes on.",
         code=ErrorCode.CUT_GIVEN_UP,
         hint="The next cut may succeed; raise wait_timeout_s of the pservers if trainers are slow.",
     )

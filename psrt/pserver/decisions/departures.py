@@ -167,16 +167,6 @@ class Departures:
         return [Warn(f"all other trainers have ended; still waiting for {missing} to complete")]
 
 
-def came_back(trainer: int) -> JobError:
-    """The error of a job that aborts, when a new process takes the place of a running one."""
-    return JobError(
-        f"trainer {trainer} came back as a new process before it had completed; the job was "
-        "aborted.",
-        code=ErrorCode.TRAINER_LOST,
-        hint="With on_trainer_loss = wait or shrink a new process may take over.",
-    )
-
-
 def _gone_s(member: Member, now: float) -> float:
     """Seconds since the process of `member` was found to have left; -1 if it has not."""
     return -1.0 if member.gone_s is None else now - member.gone_s

@@ -42,7 +42,9 @@ class JobIdentity:
         """Raise `ConfigError` unless the number of trainers and the mode are legal."""
         if not 1 <= self.trainers <= MAX_TRAINERS:
             raise ConfigError(
-                f"job {self.job_id!r} has {self.trainers} trainers, not 1 to {MAX_TRAINERS}."
+                f"job {self.job_id!r} is to have {self.trainers} trainers, not 1 to "
+                f"{MAX_TRAINERS}; it was refused.",
+                hint="Give --trainers a number in this range.",
             )
         check_mode(self.mode)
 
@@ -122,7 +124,7 @@ class PserverProcesses:
         known = self._incarnations
         again = sorted(each for each in found if known.get(each, found[each]) != found[each])
         if again and have_backups:
-            raise BackupAwaitedError(trainer, again)
+            raise backup_awaited(trainer, again)
         if again:
             raise JobError(
                 f"trainer {trainer} found another process at {', '.join(again)} than this job "
@@ -163,15 +165,20 @@ class BackupAwaitedError(UnavailableError):
     """The error of a trainer that found pservers of `endpoints` started again, before their backups
     have taken over."""
 
-    def __init__(self, trainer: int, endpoints: Sequence[str]) -> None:
-        super().__init__(
-            f"trainer {trainer} found {', '.join(endpoints)} started again, and joins once more: "
-            "the backup is about to serve what that pserver held.",
-            code=ErrorCode.TAKING_OVER,
-            hint="If this lasts, see the log of the backup: it waits for each trainer that has "
-            "used the former process.",
-        )
-        self.endpoints = endpoints
+    endpoints: Sequence[str] = ()
+
+
+def backup_awaited(trainer: int, endpoints: Sequence[str]) -> BackupAwaitedError:
+    """See `BackupAwaitedError`."""
+    error = BackupAwaitedError(
+        f"trainer {trainer} found {', '.join(endpoints)} started again, and joins once more: the "
+        "backup is about to serve what that pserver held.",
+        code=ErrorCode.TAKING_OVER,
+        hint="If this lasts, see the log of the backup: it waits for each trainer that has used "
+        "the former process.",
+    )
+    error.endpoints = endpoints
+    return error
 
 
 def no_job(trainer: int) -> WireError:

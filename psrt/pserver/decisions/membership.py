@@ -33,6 +33,15 @@ MOST_INTRODUCED = 16
 """Processes of one trainer that have sent HELLO and may go on to call; the latest are kept."""
 
 
+def came_back(trainer: int, done: str) -> JobError:
+    """The error of a process that was replaced before it had completed; `done` is what follows."""
+    return JobError(
+        f"trainer {trainer} came back as a new process before it had completed; {done}.",
+        code=ErrorCode.TRAINER_LOST,
+        hint="With on_trainer_loss = wait or shrink a new process may take over.",
+    )
+
+
 class Membership:
     """The trainers 0 … T-1 of one job; `lineages` are those of their processes."""
 

@@ -27,7 +27,8 @@ class Notes:
         if len(note.encode()) > MAX_NOTE_BYTES:
             raise WireError(
                 f"trainer {trainer} brought a note of {len(note.encode()):,} bytes to clock "
-                f"{clock!r}; up to {MAX_NOTE_BYTES:,} are kept. The call was refused."
+                f"{clock!r}; up to {MAX_NOTE_BYTES:,} are kept. The call was refused.",
+                hint="Notes are short texts; trainers exchange arrays through tables or files.",
             )
         notes = self._written[clock].get(trainer, {}) | {time: note}
         self._written[clock][trainer] = {t: notes[t] for t in notes if t >= max(notes) - 1}

@@ -18,10 +18,10 @@ from psrt.pserver.decisions.buckets import BucketRounds
 from psrt.pserver.decisions.calls import Forget, Instruction, WaitingCall
 from psrt.pserver.decisions.clocks import Clocks, Meeting
 from psrt.pserver.decisions.cuts import Cuts
-from psrt.pserver.decisions.departures import Departures, IsGone, came_back
+from psrt.pserver.decisions.departures import Departures, IsGone
 from psrt.pserver.decisions.job_identity import JobIdentity, PserverProcesses, wrong_mode
 from psrt.pserver.decisions.joining import Joining
-from psrt.pserver.decisions.membership import Membership
+from psrt.pserver.decisions.membership import Membership, came_back
 from psrt.pserver.decisions.pushes import Pushes, check_steps
 from psrt.pserver.decisions.recovery import Recovery
 from psrt.pserver.decisions.resizing import Resizing, not_resized, number_changed, of_unknown_end
@@ -263,7 +263,7 @@ class PserverState(Joining):
         """End the waits of a process that was replaced; under `abort` that ends the job."""
         in_round = self.rounds.replaced(trainer) if self.rounds is not None else []
         if self.rounds is None and self._departures.policy == "abort":
-            return self.abort(came_back(trainer))
+            return self.abort(came_back(trainer, "the job was aborted"))
         others = [*self.clocks.replaced(trainer), *self.cuts.replaced(trainer)]
         return self._with_waits([*in_round, *others])
 

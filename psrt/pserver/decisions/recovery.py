@@ -79,8 +79,11 @@ class Recovery:
         if self._awaited and (reader is None or reader in self._awaited):
             names = ", ".join(f"trainer {trainer}" for trainer in self.missing)
             raise UnavailableError(
-                f"the pserver was started again and waits for {names} to send pushes again.",
+                f"the pserver was started again and waits for {names} to send pushes again; the "
+                "call was refused until then.",
                 code=ErrorCode.RECOVERING,
+                hint="Callers try again by themselves. If this lasts, see the logs of those "
+                "trainers.",
             )
 
     def check_successor(self, trainer: int, incarnation: int) -> None:

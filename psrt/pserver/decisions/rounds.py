@@ -28,7 +28,7 @@ from psrt.core.errors import (
 )
 from psrt.pserver.decisions.calls import Close, Fail, Instruction, SendReply, WaitingCall, Warn
 from psrt.pserver.decisions.job_identity import check_reduces
-from psrt.pserver.decisions.membership import Membership
+from psrt.pserver.decisions.membership import Membership, came_back
 
 
 class Rounds:
@@ -87,15 +87,10 @@ class Rounds:
 
     def replaced(self, trainer: int) -> list[Instruction]:
         """Record a new process of `trainer` whose former one had not completed."""
-        error = JobError(
-            f"trainer {trainer} came back as a new process before it had completed; "
-            f"round {self.open} was open.",
-            code=ErrorCode.TRAINER_LOST,
-            hint="With on_trainer_loss = wait or shrink a new process may take over.",
-        )
         if self._policy == "abort":
-            return self.abort(error)
-        return [] if self.closing else self._withdraw(trainer, error)
+            return self.abort(came_back(trainer, "the job was aborted"))
+        dropped = f"its push for round {self.open} was dropped"
+        return [] if self.closing else self._withdraw(trainer, came_back(trainer, dropped))
 
     def expire(self, now: float) -> list[Instruction]:
         """End the waits whose deadline has passed."""
@@ -159,7 +154,8 @@ class Rounds:
             return
         if self.closing:
             raise UnavailableError(
-                f"round {self.open} is being applied; trainer {call.trainer} may push for the next."
+                f"round {self.open} is being applied; trainer {call.trainer} may push for the "
+                "next, and this push was refused."
             )
         if others:
             raise WireError(

@@ -36,7 +36,10 @@ def read_spec(text: str) -> TableSpec:
     """Parse a spec in canonical JSON; raises `ConfigError` or `TableError` unless it is usable."""
     spec = from_json(text)
     if not isinstance(spec, DenseTableSpec | SparseTableSpec):
-        raise ConfigError(f"REGISTER holds a {type(spec).__name__}, which is not a table spec.")
+        raise ConfigError(
+            f"REGISTER holds a {type(spec).__name__}, which is not a table spec; it was refused.",
+            hint="Install the same psrt release on trainers and pservers.",
+        )
     problem = next(_problems(spec), "")
     if problem:
         raise TableError(

@@ -219,4 +219,5 @@ def _stopping() -> PsrtError:
     return UnavailableError(
         "the pserver is shutting down; it loads no further tables, and calls for them were ended.",
         code=ErrorCode.STOPPING,
+        hint="See the end of its log for the reason.",
     )

@@ -33,7 +33,10 @@ class Ending:
 
     def crashed(self, error: BaseException) -> None:
         """Record the `error` that ended a thread which the process needs."""
-        self.error = InternalError(f"a thread of the pserver crashed: {error!r}.")
+        self.error = InternalError(
+            f"a thread of the pserver crashed: {error!r}. The pserver was ended.",
+            hint="This is a defect in psrt; the traceback is in the pserver's log.",
+        )
         self._has_crashed = True
         self._end()
 

@@ -230,7 +230,7 @@ def not_served(part: int, epoch: int) -> UnavailableError:
 def left_alone(part: int) -> JobError:
     """The error of a process that neither serves its part nor is sent a copy of any."""
     return JobError(
-        f"this pserver serves part {part} no more, and no other has sent it a copy of a part for "
+        f"this pserver no longer serves part {part}, and no other has sent it a copy of a part for "
         f"{ALONE_S:.0f} s: those of its job have ended. It was ended, too.",
         hint="See the logs of the other pservers and of the trainers for the reason.",
     )

@@ -3,6 +3,7 @@
 In reading order:
 
     id_list_cache    id lists that trainers have pulled and may push gradients of
+    part_tensors     tensors of a call, checked
     parts            requests, parsed and checked against the tables
     request_headers  fields of request headers, checked
     connections      the connections of each trainer's process

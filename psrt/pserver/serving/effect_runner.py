@@ -150,6 +150,7 @@ class EffectRunner:
         error = UnavailableError(
             "the pserver is shutting down; the wait was ended, an open round is not applied.",
             code=ErrorCode.STOPPING,
+            hint="See the end of its log for the reason.",
         )
         with self._lock:
             self._stopped, self._on_end = True, None
@@ -263,7 +264,8 @@ class EffectRunner:
         try:
             self._freeze_tables(freeze, self._state)
         except Exception as error:
-            log.warning("cut %d could not begin: %s", freeze.number, error)
+            defect = None if isinstance(error, PsrtError) else error
+            log.warning("cut %d could not begin: %s", freeze.number, error, exc_info=defect)
             return self._state.cuts.give_up(str(error))
         return self._state.frozen()
 

@@ -85,7 +85,8 @@ class JoinCalls:
         """
         if header.process not in (0, self._process):
             raise UnavailableError(
-                "the pserver was started again after it was greeted; the call was refused.",
+                "the pserver was started again after the HELLO of this caller; the call was "
+                "refused.",
                 code=ErrorCode.RESTARTED,
             )
 

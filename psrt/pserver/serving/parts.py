@@ -17,9 +17,9 @@ import numpy as np
 from psrt.core.errors import ErrorCode, TableError, WireError
 from psrt.core.precision import NUMBER_BYTES
 from psrt.core.specs import is_float32
-from psrt.core.types import F32, Array, Shape
-from psrt.kernels.precision import precision_of, scales_of, widened
+from psrt.core.types import F32, Array
 from psrt.pserver.serving.id_list_cache import IdListCache
+from psrt.pserver.serving.part_tensors import ONE_RELEASE, numbers_of, tensor_of
 from psrt.pserver.tables import DenseTable, RoutedIds, RowsTable, TableRegistry
 from psrt.rpc import pb
 from psrt.rpc.wire import (
@@ -118,10 +118,15 @@ def parse(tables: TableRegistry, lists: IdListCache, message: Message) -> Reques
         elif kind == PULL_CHANGED:
             parts.pulls.append(_changed_pull(tables, part))
         else:
-            raise WireError(f"a part for table {part.table!r} has unknown kind {kind}.")
+            raise WireError(
+                f"a part for table {part.table!r} has unknown kind {kind}; the call was refused.",
+                hint=ONE_RELEASE,
+            )
     if next(tensors, None) is not None:
         raise WireError(
-            f"the call has more tensors than its {len(message.header.parts)} parts use."
+            f"the call has more tensors than its {len(message.header.parts)} parts use; it was "
+            "refused.",
+            hint=ONE_RELEASE,
         )
     if parts.pulls:
         _check_reply(parts.pulls, message.reply_limit)
@@ -145,7 +150,7 @@ def bucket_of(parts: RequestParts) -> int:
 
 def _dense_push(tables: TableRegistry, part: pb.Part, tensors: Iterator[Array]) -> DensePush:
     table = tables.dense(part.table)
-    gradient = _numbers(part, tensors, "gradient", (table.spec.size,))
+    gradient = numbers_of(part, tensors, "gradient", (table.spec.size,))
     return DensePush(table, gradient, part.version, _rate(part), part.sums)
 
 
@@ -153,8 +158,8 @@ def _rows_push(
     table: RowsTable, rows: RoutedIds, part: pb.Part, tensors: Iterator[Array]
 ) -> RowsPush:
     count = len(rows.ids)
-    gradients = _numbers(part, tensors, "gradients", (count, table.spec.width))
-    counts = _tensor(part, tensors, "counts", np.float32, (count, 2)) if part.counts else None
+    gradients = numbers_of(part, tensors, "gradients", (count, table.spec.width))
+    counts = tensor_of(part, tensors, "counts", np.float32, (count, 2)) if part.counts else None
     return RowsPush(table, rows, gradients, part.version, counts, _rate(part), part.sums)
 
 
@@ -162,7 +167,7 @@ def _pushed_ids(
     table: RowsTable, lists: IdListCache, part: pb.Part, trainer: int, tensors: Iterator[Array]
 ) -> RoutedIds:
     if not part.keys:
-        return table.route(_tensor(part, tensors, "ids", np.int64, (None,)))
+        return table.route(tensor_of(part, tensors, "ids", np.int64, (None,)))
     rows = lists.get(trainer, part.table, part.keys)
     if rows is None:
         raise TableError(
@@ -176,7 +181,7 @@ def _pushed_ids(
 
 def _rows_pull(tables: TableRegistry, part: pb.Part, tensors: Iterator[Array]) -> RowsPull:
     table = tables.sparse(part.table)
-    rows = table.route(_tensor(part, tensors, "ids", np.int64, (None,)))
+    rows = table.route(tensor_of(part, tensors, "ids", np.int64, (None,)))
     return RowsPull(table, rows, _precision(part), part.keys)
 
 
@@ -223,43 +228,6 @@ def _precision(part: pb.Part) -> str:
     return precision
 
 
-def _numbers(part: pb.Part, tensors: Iterator[Array], what: str, shape: Shape) -> F32:
-    """The next tensor, and its scales if it is int8, as float32 of `shape`."""
-    values = next(tensors, None)
-    if values is None:
-        raise _missing(part, what)
-    if values.dtype == np.float32 and values.shape == shape:
-        return values
-    if precision_of(values.dtype) is None:
-        raise _misfit(part, what, f"dtype {values.dtype}", "dtype float32 or a narrower one")
-    if values.shape != shape:
-        raise _misfit(part, what, f"shape {values.shape}", f"shape {_text(shape)}")
-    sent = [values]
-    if values.dtype == np.int8:
-        wanted = (scales_of(shape),)
-        sent.append(_tensor(part, tensors, f"scales of the {what}", np.float32, wanted))
-    return widened(sent, part.factor or 1.0)
-
-
-def _tensor(
-    part: pb.Part,
-    tensors: Iterator[Array],
-    what: str,
-    dtype: type[np.generic],
-    shape: tuple[int | None, ...],
-) -> Array:
-    """The next tensor, which must have `dtype` and `shape` (None = any extent)."""
-    tensor = next(tensors, None)
-    if tensor is None:
-        raise _missing(part, what)
-    if tensor.dtype != dtype:
-        raise _misfit(part, what, f"dtype {tensor.dtype}", f"dtype {np.dtype(dtype)}")
-    extents = zip(tensor.shape, shape, strict=False)
-    if tensor.ndim != len(shape) or [t for t, n in extents if n not in (None, t)]:
-        raise _misfit(part, what, f"shape {tensor.shape}", f"shape {_text(shape)}")
-    return tensor
-
-
 def _check_reply(pulls: list[Pull], limit: int) -> None:
     """Raise `WireError` if the numbers of the reply have more than `limit` bytes.
 
@@ -280,21 +248,3 @@ def _check_reply(pulls: list[Pull], limit: int) -> None:
             code=ErrorCode.WIRE_TOO_LARGE,
             hint="Pull fewer rows at a time, or raise max_message_mib of the pserver.",
         )
-
-
-def _missing(part: pb.Part, what: str) -> WireError:
-    return WireError(f"the {what} for table {part.table!r} are missing: too few tensors.")
-
-
-def _text(shape: tuple[int | None, ...]) -> str:
-    extents = ", ".join("n" if n is None else str(n) for n in shape)
-    return f"({extents},)" if len(shape) == 1 else f"({extents})"
-
-
-def _misfit(part: pb.Part, what: str, got: str, needed: str) -> TableError:
-    return TableError(
-        f"the {what} for table {part.table!r} came with {got}, but {needed} is needed; "
-        "the call was refused.",
-        code=ErrorCode.TABLE_SHAPE,
-        hint="Trainer and pserver must use the same program and partition plan.",
-    )

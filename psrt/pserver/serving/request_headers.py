@@ -9,6 +9,7 @@ from psrt.core.errors import ErrorCode, TableError, WireError
 from psrt.core.specs import Async, Geo, HalfAsync, Ssp, Sync, from_json
 from psrt.pserver.decisions import JobIdentity, Lane, PushProgress, RecordedLineage, Steps
 from psrt.rpc import pb
+from psrt.rpc.methods import Method
 
 Found: TypeAlias = Sequence[tuple[str, int]]
 """Endpoint and incarnation of each pserver of a job, in the order of the plan."""
@@ -68,7 +69,10 @@ def job_of(hello: pb.Hello) -> JobIdentity:
     """The job that a HELLO names; raises `WireError` unless its mode is one."""
     mode = from_json(hello.mode)
     if not isinstance(mode, Sync | Async | Ssp | HalfAsync | Geo):
-        raise WireError(f"HELLO names no communication mode: {hello.mode!r}.")
+        raise WireError(
+            f"HELLO names no communication mode: {hello.mode!r}; it was refused.",
+            hint="Install the same psrt release on trainers and pservers.",
+        )
     facts = hello.job_id, hello.plan_hash, hello.trainers, mode, hello.plan
     return JobIdentity(*facts, durability=hello.durability)
 
@@ -76,14 +80,17 @@ def job_of(hello: pb.Hello) -> JobIdentity:
 def no_method(header: pb.Header) -> WireError:
     """The error for a call of a method that is unknown here."""
     return WireError(
-        f"this pserver has no method {header.method}.", code=ErrorCode.WIRE_UNKNOWN_METHOD
+        f"this pserver has no method {header.method}; the call was refused.",
+        code=ErrorCode.WIRE_UNKNOWN_METHOD,
+        hint="See that the endpoint is that of a pserver, and compare the psrt releases.",
     )
 
 
 def no_memory(header: pb.Header, error: MemoryError) -> TableError:
     """The error for a call during which memory ran out."""
     return TableError(
-        f"method {header.method} of trainer {header.trainer} was given up: no memory ({error!r}).",
+        f"{Method(header.method).name} of trainer {header.trainer} was given up: no memory "
+        f"({error!r}).",
         code=ErrorCode.TABLE_FULL,
         hint="Give the job more pservers, or the host of this one more memory.",
     )

@@ -19,7 +19,10 @@ def export(tables: TableRegistry, asked: pb.Export) -> Message:
     """A page of the rows of a sparse table."""
     table = tables.sparse(asked.table)
     if asked.max_rows == 0:
-        raise WireError(f"EXPORT of table {asked.table!r} asks for pages of 0 rows.")
+        raise WireError(
+            f"EXPORT of table {asked.table!r} asks for pages of 0 rows; it was refused.",
+            hint="Ask for 1 row a page or more.",
+        )
     limit = max(1, _PAGE_BYTES // (8 + 4 * table.spec.width))
     ids, rows, cursor = table.export(asked.cursor, min(asked.max_rows, limit))
     return Message(pb.Header(export_reply=pb.ExportReply(next_cursor=cursor)), [ids, rows])
@@ -29,7 +32,10 @@ def give(tables: TableRegistry, message: Message) -> Message:
     """Set dense blocks that were never updated; others stay as they are, so a call may repeat."""
     parts = parse(tables, _NO_LISTS, message)
     if parts.pulls or not all(isinstance(push, DensePush) for push in parts.pushes):
-        raise WireError("GIVE has values of dense blocks only; nothing was set.")
+        raise WireError(
+            "GIVE takes values of dense blocks, and was sent other parts; nothing was set.",
+            hint="Rows of sparse tables come from a cut or a warm start.",
+        )
     for push in parts.pushes:
         assert isinstance(push, DensePush)
         push.table.begin_with(push.gradient)

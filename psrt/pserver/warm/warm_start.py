@@ -62,11 +62,21 @@ def _read(text: str) -> WarmStart:
     """Parse a warm start, which may come from any process."""
     warm = from_json(text)
     if not isinstance(warm, WarmStart) or not all(isinstance(r, WarmRule) for r in warm.rules):
-        raise ConfigError(f"REGISTER holds a {type(warm).__name__} that is no warm start.")
-    patterns = [rule.parameter for rule in warm.rules if rule.is_pattern]
-    try:
-        for pattern in (*patterns, *warm.unused):
-            re.compile(pattern)
-    except (re.error, TypeError) as error:
-        raise ConfigError(f"a rule of the warm start is no regular expression: {error}.") from error
+        raise ConfigError(
+            f"REGISTER holds a {type(warm).__name__} that is no warm start. Nothing was trained.",
+            hint="Install the same psrt release on trainers and pservers.",
+        )
+    for pattern in (*(r.parameter for r in warm.rules if r.is_pattern), *warm.unused):
+        _check_pattern(pattern)
     return warm
+
+
+def _check_pattern(pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except (re.error, TypeError) as error:
+        raise ConfigError(
+            f"{pattern!r} of the warm start is no regular expression: {error}. Nothing was "
+            "trained.",
+            hint="Correct the pattern of a rule, or of unused, in warm_start_map.",
+        ) from error

@@ -98,7 +98,9 @@ def read_tokens(path: Path) -> dict[str, Token]:
             f"{path}: the tokens cannot be read: {error.strerror}.", hint="Check token_file."
         ) from error
     except ValueError as error:
-        raise ConfigError(f"{path}: not a TOML file: {error}.") from error
+        raise ConfigError(
+            f"{path}: not a TOML file: {error}.", hint="Make tokens with psrt token create."
+        ) from error
     return {name: _token(path, name, table) for name, table in tables.items()}
 
 

@@ -143,7 +143,8 @@ class GrpcCalls:
                             in_time.reschedule(asyncio.get_running_loop().time() + left_s)
             except TimeoutError:
                 raise DeadlineError(
-                    f"A message of {peer} was given up: it did not arrive in time."
+                    f"A message of {peer} was given up: it did not arrive in time.",
+                    hint="Check the network; raise call_timeout_s if messages are large.",
                 ) from None
 
     async def _attend(self, request: bytes, context: Any) -> AsyncIterator[bytes]:
@@ -217,7 +218,11 @@ class GrpcCalls:
 
     def _refuse_if_stopping(self) -> None:
         if self._stopping:
-            raise UnavailableError("The pserver is shutting down.", code=ErrorCode.STOPPING)
+            raise UnavailableError(
+                "The pserver is shutting down; the call was refused.",
+                code=ErrorCode.STOPPING,
+                hint="See the end of its log for the reason.",
+            )
 
     @contextmanager
     def _counted(self, host: str) -> Iterator[UnavailableError | None]:

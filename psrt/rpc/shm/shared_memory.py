@@ -40,13 +40,7 @@ class SegmentRefusedError(WireError):
     """A frame whose segment cannot be mapped here; `header` is that of the call."""
 
     default_code = ErrorCode.SEGMENT_REFUSED
-
-    def __init__(self, header: pb.Header, why: str) -> None:
-        super().__init__(
-            f"A payload in shared memory was refused: {why}.",
-            hint="Raise the limit of open files of this process (LimitNOFILE, ulimit -n).",
-        )
-        self.header = header
+    header: pb.Header
 
 
 class Outgoing(NamedTuple):
@@ -128,5 +122,9 @@ class SharedMemory:
 
 def _refuse(frame: U8, why: str) -> Message:
     """Raise the error of a frame without its segment."""
-    header, _ = parse(frame)
-    raise SegmentRefusedError(header, why)
+    error = SegmentRefusedError(
+        f"A payload in shared memory was refused: {why}.",
+        hint="Raise the limit of open files of this process (LimitNOFILE, ulimit -n).",
+    )
+    error.header, _ = parse(frame)
+    raise error

@@ -97,7 +97,11 @@ class StreamConnection:
     def _unexpected(self, header: pb.Header) -> PsrtError:
         if header.HasField("error"):
             return from_code(header.error.code, header.error.message, header.error.hint)
-        return WireError(f"{self.where} replied to another call than the one that was sent.")
+        return WireError(
+            f"{self.where} replied to another call than the one that was sent; the connection was "
+            "closed.",
+            hint="Install the same psrt release on trainers and pservers.",
+        )
 
     def _reason(self, lost: ConnectionError) -> Message:
         """Receive the error reply that a pserver sends before it closes a refused connection."""

@@ -35,7 +35,7 @@ def counted_tables(program: Program) -> Counted:
                 if var not in program.vars or program.vars[var].kind != "data":
                     raise ProgramError(
                         f"the admission of table {name} counts by {var!r}, which is no data var of "
-                        "the program",
+                        "the program.",
                         hint="Declare it with layers.data, one number for each example.",
                     )
             counted[name] = (rule.show, rule.click)
@@ -75,7 +75,7 @@ def _by_example(feed: Mapping[str, Array | Ragged], name: str) -> Array:
     if isinstance(fed, Ragged) or fed.size != len(fed):
         raise ProgramError(
             f"data var {name} counts shows or clicks, and was fed more or less than one number for "
-            "each example",
+            "each example.",
             hint="Feed it as (rows,) or (rows, 1).",
         )
     return fed.reshape(-1).astype(np.float64)

@@ -137,5 +137,8 @@ def _read(position: str, job: Job, share: DataShare, source: str) -> Reached:
             begins = go_on_of(dealt["positions"], source, job, int(dealt["trainers"]))
             return begins[int(dealt["trainer"])]
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise DataError(f"{source} has no position that psrt wrote: {position[:80]!r}.") from error
+        raise DataError(
+            f"{source} has no position that psrt wrote: {position[:80]!r}. Nothing was trained.",
+            hint="Resume another cut, or a file that --state wrote.",
+        ) from error
     return reached_of(checked(found, source), share, source)

@@ -152,10 +152,9 @@ def _rows(path: Path) -> Iterator[Record]:
                     known = {name: float(cell) for name, cell in row.items() if cell}
                     yield {**known, "kind": kind, "step": step}
                 except (ValueError, TypeError, KeyError) as error:
-                    where = f"{path}, line {rows.line_num}"
-                    raise DataError(f"{where}, is no record of a curve.") from error
+                    raise _no_record(path, rows.line_num) from error
     except OSError as error:
-        raise DataError(f"curves cannot be read from {path}: {error.strerror}.") from error
+        raise _unreadable(path, error) from error
 
 
 def _records(path: Path) -> Iterator[Record]:
@@ -166,6 +165,21 @@ def _records(path: Path) -> Iterator[Record]:
                     record = json.loads(line)
                     yield {**record, "kind": record["kind"], "step": int(record["step"])}
                 except (ValueError, TypeError, KeyError) as error:
-                    raise DataError(f"{path}, line {number}, is no record of a curve.") from error
+                    raise _no_record(path, number) from error
     except OSError as error:
-        raise DataError(f"curves cannot be read from {path}: {error.strerror}.") from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> DataError:
+    return DataError(
+        f"curves cannot be read from {path}: {error.strerror}.",
+        hint="Name a file that a training wrote by --curves.",
+    )
+
+
+def _no_record(path: Path, line: int) -> DataError:
+    return DataError(
+        f"{path}, line {line}, is no record of a curve.",
+        hint="Name a file that a training wrote by --curves; the last line of a killed one may be "
+        "cut off.",
+    )

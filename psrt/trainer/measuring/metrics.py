@@ -115,7 +115,10 @@ class Tally:
             tally.loss.put(arrays["loss"])
             tally.auc.put(arrays["auc"])
         except (KeyError, ValueError) as error:
-            raise DataError(f"the cut has sums of a tally that do not fit: {error}.") from error
+            raise DataError(
+                f"the cut has sums of a tally that do not fit: {error}. Nothing was trained.",
+                hint="Resume with the program of the job that wrote the cut.",
+            ) from error
         return tally
 
     def values(self) -> dict[str, float]:

@@ -81,7 +81,10 @@ class Progress:
         """
         idle_s = self._clock.now() - self._ended_s
         if self._is_stepping and idle_s > patience_s:
-            raise DeadlineError(f"no step has ended for {idle_s:.0f} s.")
+            raise DeadlineError(
+                f"no step has ended for {idle_s:.0f} s.",
+                hint="See what the trainer waits for: psrt status, and psrt doctor --dump.",
+            )
         return f"epoch {self._epoch}/{self._epochs}, step {self.steps}, {self.examples:,} examples"
 
     def step(

@@ -40,7 +40,9 @@ class Word:
             return cls(**json.loads(note))
         except (ValueError, TypeError) as error:
             raise WireError(
-                f"global shuffle: trainer {trainer} said {note[:80]!r}, which is no word of psrt's."
+                f"global shuffle: trainer {trainer} sent {note[:80]!r}, which no trainer of this "
+                "release sends. The shuffle was given up.",
+                hint="Install the same psrt release on all trainers.",
             ) from error
 
 
@@ -81,7 +83,8 @@ def total_of(notes: Sequence[str]) -> int:
         return sum(int(note) for note in notes if note)
     except ValueError as error:
         raise WireError(
-            f"trainers were to say how many records they have, said {notes}."
+            f"trainers sent {notes} where their numbers of records belong; there is no sum.",
+            hint="All trainers ask for sizes of datasets equally often.",
         ) from error
 
 

@@ -103,6 +103,7 @@ class ConnectedCalls(ABC):
 def _check_counts(counts: Sequence[int]) -> None:
     if len(set(counts)) > 1:
         raise JobError(
-            f"The trainers gather numbers, and brought {', '.join(map(str, counts))} of them.",
+            f"trainers brought {', '.join(map(str, counts))} numbers to one call, which returned "
+            "nothing.",
             hint="All trainers call it with arrays of one size, equally often.",
         )

@@ -32,7 +32,9 @@ class Validated:
             return cls(int(plain["step"]), int(plain["waited"]), best and dict(best))
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
-                f"the validations of an earlier process cannot be read: {plain!r}."
+                f"the validations of an earlier process cannot be read: {plain!r}. Nothing was "
+                "trained.",
+                hint="Resume an earlier cut: `psrt checkpoint list DIR` shows them.",
             ) from error
 
     def has_ended(self, patience: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import grpc
@@ -9,6 +10,7 @@ import pytest
 
 from psrt.core import errors
 from psrt.core.errors import CATALOGUE, ErrorCode, InternalError, PsrtError, from_code
+from tests import house
 from tests.support.pages import page
 
 DOCS = page("reference/errors.md")
@@ -95,3 +97,20 @@ def test_a_story_tells_message_hint_code_and_where_to_read_on() -> None:
         "  what you can do: Read its log.",
         "  DEADLINE (exit 60), docs/reference/errors.md#deadline",
     ]
+
+
+def test_classes_of_errors_are_made_alike_since_texts_are_put_around_those_of_others() -> None:
+    """`again`, and clients that add their call, make an error of the class of another one."""
+    classes = [
+        node
+        for path in house.modules().values()
+        for node in ast.walk(house.tree(path))
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Error")
+    ]
+    own = {
+        each.name
+        for each in classes
+        if any(isinstance(part, ast.FunctionDef) and part.name == "__init__" for part in each.body)
+    }
+
+    assert own == {"PsrtError"}

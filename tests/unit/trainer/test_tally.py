@@ -43,7 +43,7 @@ def test_a_trainer_without_a_word_and_one_that_gave_up_are_named() -> None:
 
 @pytest.mark.parametrize("note", ["{", "[]", '{"unknown": 1}'])
 def test_a_note_of_a_stranger_is_refused(note: str) -> None:
-    with pytest.raises(WireError, match="trainer 0 said"):
+    with pytest.raises(WireError, match="trainer 0 sent"):
         words_of([note], 1)
 
 

@@ -34,7 +34,11 @@ class StateCalls:
     def keep(self, message: Message) -> Message:
         """Write a page of the caller's state into the cut under way."""
         if self._cutting is None:
-            raise JobError("this pserver has no directory of checkpoints.")
+            raise JobError(
+                "this pserver makes no cuts, so it keeps no states of trainers; the page was "
+                "refused.",
+                hint="Start all pservers of the job with the same --checkpoint-dir.",
+            )
         self._cutting.states.put(sent_page(message))
         return Message(pb.Header())
 

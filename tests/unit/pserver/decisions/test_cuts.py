@@ -9,7 +9,7 @@ import pytest
 from psrt.core.errors import ErrorCode, JobError
 from psrt.core.specs import Sync
 from psrt.pserver.decisions.calls import Close, Fail, Freeze, NoPart, SendReply, WaitingCall
-from psrt.pserver.decisions.cuts import Cuts
+from psrt.pserver.decisions.cuts import Cuts, given_up
 from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.pserver_state import PserverState
@@ -107,6 +107,12 @@ def test_a_cut_that_is_open_goes_on_when_an_older_one_is_refused() -> None:
     assert cuts.refuse(2, "the pserver was started again") == []
     assert isinstance(cuts.arrive(call_of(1), 3, 0.0)[0], Freeze)
     cuts.check()
+
+
+def test_the_text_of_an_error_is_the_reason_of_a_cut_that_was_given_up() -> None:
+    error = given_up(3, "b:1: the disk is full.")
+
+    assert error.message.startswith("cut 3 was given up: b:1: the disk is full. Nothing of it")
 
 
 def test_a_newer_cut_ends_an_older_one() -> None:

@@ -157,7 +157,7 @@ def test_one_that_is_sent_no_copy_ends_after_a_while(monkeypatch: pytest.MonkeyP
     assert pair.has_ended.wait(WAIT_S)
     (error,) = pair.ends
     assert isinstance(error, JobError)
-    assert "serves part 1 no more" in error.message
+    assert "no longer serves part 1" in error.message
     pair.close()
 
 
