@@ -21,7 +21,7 @@ from psrt.pserver.decisions.lineages import RecordedLineage
 from psrt.pserver.decisions.member import MemberState
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.rounds import Rounds
-from psrt.pserver.frozen.change_marks import ChangeMarks
+from psrt.pserver.frozen.change_marks import CUTS, ChangeMarks
 from psrt.pserver.serving.cuts.cut_calls import CutCalls
 from psrt.pserver.serving.cuts.resuming import Resuming
 from psrt.pserver.serving.durable import Durability
@@ -83,8 +83,9 @@ def replaced_without_withdrawal(original: Callable[..., Any]) -> Callable[..., A
 
 
 def one_gradient_less(original: Callable[..., Any]) -> Callable[..., Any]:
-    def add(self: Group, gradient: Any) -> None:
+    def add(self: Group, gradient: Any, step: int) -> None:
         self.count += 1
+        self.last = step
 
     return add
 
@@ -169,8 +170,10 @@ def position_of_the_step_before(original: Callable[..., Any]) -> Callable[..., A
 
 
 def confirmed_when_written(original: Callable[..., Any]) -> Callable[..., Any]:
-    def write_part(directory: Any, number: int, index: int, dense: Any, sparse: Any, *rest: Any):
-        record = original(directory, number, index, dense, sparse, *rest)
+    def write_part(
+        directory: Any, number: int, index: int, dense: Any, sparse: Any, *rest: Any, **named: Any
+    ) -> Any:
+        record = original(directory, number, index, dense, sparse, *rest, **named)
         for table in (*dense, *sparse):
             table.confirm()
         return record
@@ -179,7 +182,7 @@ def confirmed_when_written(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def changes_of_a_given_up_cut_forgotten(original: Callable[..., Any]) -> Callable[..., Any]:
-    def freeze(self: ChangeMarks, consumer: str) -> Any:
+    def freeze(self: ChangeMarks, consumer: str = CUTS) -> Any:
         changes = self._consumers[consumer]
         changes.pending, changes.pending_dropped = None, []
         return original(self, consumer)
@@ -188,7 +191,7 @@ def changes_of_a_given_up_cut_forgotten(original: Callable[..., Any]) -> Callabl
 
 
 def changes_for_one_consumer_only(original: Callable[..., Any]) -> Callable[..., Any]:
-    def freeze(self: ChangeMarks, consumer: str) -> Any:
+    def freeze(self: ChangeMarks, consumer: str = CUTS) -> Any:
         others = self._consumers
         self._consumers = {consumer: others[consumer]}
         found = original(self, consumer)
@@ -289,10 +292,10 @@ def oldest_position(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def later_decisions(original: Callable[..., Any]) -> Callable[..., Any]:
-    def joins(self: Durability) -> None:
+    def joins(self: Durability, *given: Any) -> None:
         if self._served is not None and self._served._began is not None:
             self._served._began |= self._ask(lambda state, now: self._facts(state))
-        original(self)
+        original(self, *given)
 
     return joins
 

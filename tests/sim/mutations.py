@@ -65,16 +65,20 @@ class Mutation:
     kind: str = "plain"
     first: int = 0
 
+    @property
+    def original(self) -> Callable[..., Any]:
+        found: Any = self.owner.__dict__[self.name]
+        return found.fget if isinstance(found, property) else found
+
     @contextmanager
     def planted(self) -> Iterator[None]:
-        original = self.owner.__dict__[self.name]
-        function = original.fget if isinstance(original, property) else original
-        made: Any = self.make(function)
-        setattr(self.owner, self.name, property(made) if isinstance(original, property) else made)
+        found = self.owner.__dict__[self.name]
+        made: Any = self.make(self.original)
+        setattr(self.owner, self.name, property(made) if isinstance(found, property) else made)
         try:
             yield
         finally:
-            setattr(self.owner, self.name, original)
+            setattr(self.owner, self.name, found)
 
 
 MUTATIONS: dict[str, Mutation] = {
@@ -134,7 +138,7 @@ MUTATIONS: dict[str, Mutation] = {
     "one pserver is left out of every step": Mutation(
         PserverGroup, "call", "half-async", mistakes.answers_at_once
     ),
-    "no call is tried again": Mutation(RetryPolicy, "next_delay", "async", always(None)),
+    "no call is tried again": Mutation(RetryPolicy, "next_delay", "async", always(None), first=55),
     "a trainer runs ahead of the slowest": Mutation(
         SspCommunicator, "begin", "ssp", mistakes.a_step_ahead
     ),
@@ -149,7 +153,7 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "a cut lacks the rows that trainers hold": Mutation(GeoTable, "kept", "geo", always(())),
     "rows change before they are copied": Mutation(
-        FrozenRecords, "save", "async", mistakes.keeps_nothing_for_the_cut, first=33
+        FrozenRecords, "save", "async", mistakes.keeps_nothing_for_the_cut, first=42
     ),
     "a recovered pserver begins with round 0": Mutation(
         BucketRounds, "restore", "sync", always(None), kind="durable"
@@ -158,7 +162,7 @@ MUTATIONS: dict[str, Mutation] = {
         RetainedPushes, "of", "half-async", always(([], 0)), kind="durable"
     ),
     "one push less is sent again": Mutation(
-        RetainedPushes, "of", "sync", mistakes.without_the_last, kind="durable"
+        RetainedPushes, "of", "sync", mistakes.without_the_last, kind="durable", first=7
     ),
     "pushes are dropped when a cut is proposed": Mutation(
         RetainedPushes, "takes_part", "async", mistakes.dropped_too_early, kind="durable"
@@ -167,7 +171,7 @@ MUTATIONS: dict[str, Mutation] = {
         RetainedPushes, "of", "async", mistakes.repeated_with_new_keys, kind="durable"
     ),
     "a delta begins at a cut that may be given up": Mutation(
-        cutting, "write_part", "async", mistakes.confirmed_when_written
+        cutting, "write_part", "async", mistakes.confirmed_when_written, first=100
     ),
     "changes before a cut that was given up are forgotten": Mutation(
         ChangeMarks, "freeze", "half-async", mistakes.changes_of_a_given_up_cut_forgotten
@@ -192,7 +196,9 @@ MUTATIONS: dict[str, Mutation] = {
         LocalCuts, "give_up", "async", mistakes.confirmed_though_it_failed, kind="deltas"
     ),
     "a job's beginning has the decisions of a trainer that joins later": Mutation(
-        durability.Durability, "joins", "async", mistakes.later_decisions, kind="early"
+        *(durability.Durability, "joins", "async", mistakes.later_decisions),
+        kind="early",
+        first=350,
     ),
     "a recovery from the beginning is sent nothing again": Mutation(
         RetainedPushes, "of", "half-async", always(([], 0)), kind="early"
@@ -201,7 +207,7 @@ MUTATIONS: dict[str, Mutation] = {
         part_source, "local_facts", "async", mistakes.without_push_keys, kind="backups"
     ),
     "pushes count as durable before the backup has them": Mutation(
-        PartSource, "take", "async", mistakes.durable_before_it_is_sent, kind="backups", first=170
+        PartSource, "take", "async", mistakes.durable_before_it_is_sent, kind="backups", first=448
     ),
     "the decisions of a tick come without its rows": Mutation(
         kept_copy, "_put", "async", mistakes.only_whole_ticks, kind="backups"
@@ -210,7 +216,7 @@ MUTATIONS: dict[str, Mutation] = {
         RetainedPushes, "of", "sync", always(([], 0)), kind="backups"
     ),
     "a backup never serves": Mutation(
-        CopyState, "deposed", "half-async", always(False), kind="backups"
+        CopyState, "deposed", "half-async", always(False), kind="backups", first=2
     ),
     "clocks never let a trainer go": Mutation(Clocks, "answer_met", "ssp", always([])),
     "a successor begins a step late": Mutation(
@@ -224,7 +230,7 @@ MUTATIONS: dict[str, Mutation] = {
         RecordedLineage, "record", "async", mistakes.oldest_position
     ),
     "a recovered pserver forgets the new number": Mutation(
-        served_job, "find", "async", mistakes.resize_forgotten, kind="resizes", first=435
+        served_job, "find", "async", mistakes.resize_forgotten, kind="resizes", first=501
     ),
     "a change of the number forgets former processes": Mutation(
         Resizing, "former", "sync", always(frozenset()), kind="resizes", first=40
@@ -233,7 +239,7 @@ MUTATIONS: dict[str, Mutation] = {
         Resizing, "done", "sync", always([]), kind="resizes"
     ),
     "a cut lacks the state of a trainer that joins late": Mutation(
-        Resuming, "late_states", "geo", always(None), kind="attempts"
+        Resuming, "late_states", "geo", always(None), kind="attempts", first=10
     ),
     "a cut lacks the position of a trainer that joins late": Mutation(
         Resuming, "_unseen", "async", always(""), kind="attempts"
@@ -261,6 +267,6 @@ MUTATIONS: dict[str, Mutation] = {
         "async",
         mistakes.begins_with_the_newest_cut,
         kind="attempts",
-        first=16,
+        first=19,
     ),
 }
