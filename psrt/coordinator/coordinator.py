@@ -9,7 +9,7 @@ learns what became of the cut: a later part may continue a complete cut only (`p
 At a cut that changes the number of trainers all leave and join again: `resizing` of pservers.
 `Commit` writes the manifest, the only thing that makes parts a cut; without it a crash at any time
 leaves the cuts that were complete before. Numbers only grow, also over restarts: `newest` is that
-of the newest cut or part that lies in the directory.
+of the newest cut or part in the directory.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class CutCoordinator:
     # --- events ------------------------------------------------------------------------------
 
     def watch(self, call: Caller, known: int) -> list[CutInstruction]:
-        """Add a WATCH of a trainer that knows of cut `known`; it waits for a newer proposal."""
+        """Add a WATCH of a trainer that has seen cut `known`; it waits for a newer proposal."""
         self._watches.append((call, known))
         return self._announce()
 

@@ -40,7 +40,7 @@ class Discard:
 
 @dataclass(frozen=True)
 class Done:
-    """Answer a CHECKPOINT or PART: cut `number` is complete, or `error` says why there is none."""
+    """Answer a CHECKPOINT or PART: cut `number` is complete, or ended with `error`."""
 
     call: Caller
     number: int

@@ -140,7 +140,7 @@ class Client:
             return self._reported(message, self._try(message, timeout_s))
 
     def complete(self, timeout_s: float, position: str = "") -> pb.Complete:
-        """Report that this trainer has finished; the reply tells if all others have, too.
+        """Report that this trainer has finished; the reply has whether all others have, too.
 
         After another start of the job it goes on at `position`. The pserver may end after its last
         reply. It answers repetitions until `confirm`, or for some attempts, so a lost reply is

@@ -36,7 +36,7 @@ class HostShares:
             self._used[host] += amount
 
     def give_back(self, host: str, amount: int = 1) -> None:
-        """Count an amount no more."""
+        """Subtract an amount."""
         with self._lock:
             self._used[host] -= amount
             if not self._used[host]:

@@ -40,23 +40,13 @@ def split_file(
     first line; None = there is none, and a first line that looks like one is refused.
     """
     if parts < 1:
-        raise ConfigError(f"a file is split into 1 part or more, not {parts}.")
-    first = first_line(source) if header is not False else b""
-    if header is None and looks_like_header(first):
-        raise DataError(
-            f"{source}, line 1: {first[:_SHOWN].decode('utf-8', 'replace').strip()!r} looks like "
-            "the names of columns, which only the first part would get. Nothing was written.",
-            hint="Give --header to begin each part with it, or --no-header if it is an example.",
+        raise ConfigError(
+            f"a file is split into 1 part or more, not {parts}. Nothing was written.",
+            hint="Give --parts the number of trainers.",
         )
-    head = first if header else b""
+    head = _head_of(source, header)
     paths = part_paths(source, parts, directory, gzipped)
-    earlier = sorted(directory.glob(_name(source, "?????", "*")))
-    if earlier and not replace:
-        raise DataError(
-            f"{earlier[0]} is there already. Nothing was written.",
-            code=ErrorCode.DATA_MISSING,
-            hint="Choose another --out, or give --replace to have it removed.",
-        )
+    earlier = _earlier_parts(source, directory, replace)
     sizes = part_sizes(count_lines(source) - bool(head), parts, source)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -69,6 +59,30 @@ def split_file(
         for path in paths:
             unfinished(path).unlink(missing_ok=True)
     return list(zip(paths, sizes, strict=True))
+
+
+def _head_of(source: Path, header: bool | None) -> bytes:
+    """The line that each part begins with; raises `DataError` for a header that may be one."""
+    first = first_line(source) if header is not False else b""
+    if header is None and looks_like_header(first):
+        raise DataError(
+            f"{source}, line 1: {first[:_SHOWN].decode('utf-8', 'replace').strip()!r} looks like "
+            "the names of columns, which only the first part would get. Nothing was written.",
+            hint="Give --header to begin each part with it, or --no-header if it is an example.",
+        )
+    return first if header else b""
+
+
+def _earlier_parts(source: Path, directory: Path, replace: bool) -> list[Path]:
+    """The files of an earlier split; raises `DataError` if there are some, without `replace`."""
+    earlier = sorted(directory.glob(_name(source, "?????", "*")))
+    if earlier and not replace:
+        raise DataError(
+            f"{earlier[0]} is there already. Nothing was written.",
+            code=ErrorCode.DATA_MISSING,
+            hint="Choose another --out, or give --replace to have it removed.",
+        )
+    return earlier
 
 
 def part_paths(source: Path, parts: int, directory: Path, gzipped: bool) -> list[Path]:

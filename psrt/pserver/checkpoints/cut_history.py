@@ -80,7 +80,7 @@ class CutHistory:
         return {"writing": writing, "newest": newest, "given_up": given_up, "ends": ends}
 
     def _take(self, number: int) -> _Written | None:
-        """The part of a cut that is written no more."""
+        """The part of a cut that is no longer being written."""
         part = self._writing
         if part is None or part.number != number:
             return None

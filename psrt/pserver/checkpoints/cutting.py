@@ -69,6 +69,24 @@ class Settings:
     bytes_per_s: float = 0.0
 
 
+class PartTakenError(JobError):
+    """The error of a part that a former process has written, which a manifest may name."""
+
+
+@dataclass(frozen=True)
+class _FrozenPart:
+    """The frozen tables of cut `number`, which `ends` closes, and what is written of them."""
+
+    number: int
+    dense: Sequence[Frozen]
+    sparse: Sequence[Frozen]
+    facts: Mapping[str, Any]
+    base: int
+    ends: ExitStack
+    pace: WritePace
+    late: LateStates | None
+
+
 class Cutting:
     """Freezes and writes the tables of one pserver, one cut at a time; sweeps wait meanwhile."""
 
@@ -129,11 +147,8 @@ class Cutting:
         dense = [f for f, t in zip(frozen, tables, strict=True) if isinstance(t, DenseTable)]
         sparse = [f for f, t in zip(frozen, tables, strict=True) if not isinstance(t, DenseTable)]
         pace = self._paces.expect(is_paced)
-        start_thread(
-            lambda: self._write(number, dense, sparse, facts, continues.base, ends, pace, late),
-            f"cut {number}",
-            self._crashes,
-        )
+        part = _FrozenPart(number, dense, sparse, facts, continues.base, ends, pace, late)
+        start_thread(partial(self._write, part), f"cut {number}", self._crashes)
 
     def _frozen(
         self, tables: Sequence[Any], continues: Continuation
@@ -154,49 +169,45 @@ class Cutting:
             table.track_changes()
             self._tracked.add(table.spec.name)
 
-    def _write(
-        self,
-        number: int,
-        dense: Sequence[Frozen],
-        sparse: Sequence[Frozen],
-        facts: Mapping[str, Any],
-        base: int,
-        ends: ExitStack,
-        pace: WritePace,
-        late: LateStates | None,
-    ) -> None:
+    def _write(self, part: _FrozenPart) -> None:
+        """Write a part, report it, and wait for the end of its cut."""
         record, problem, is_taken = "", "", False
         try:
-            reach("cut.frozen")
-            is_taken = has_part(self._directory, number, self.index)
-            if is_taken:  # a manifest may name it
-                raise JobError(f"the former process has written part {self.index} of this cut.")
-            states = partial(self._states, number, late)
-            self._paces.begin(pace, (*dense, *sparse), self._timeout_s / 2)
-            record = write_part(
-                *(self._directory, number, self.index, dense, sparse, facts),
-                base=base,
-                states=states,
-                pace=pace,
-            )
-            self.history.written(number, size_of_part(record))
+            record = self._record_of(part)
         except (PsrtError, OSError) as error:
-            problem = str(error)
-            log.warning("cut %d was not written: %s", number, problem)
+            problem, is_taken = str(error), isinstance(error, PartTakenError)
+            log.warning("cut %d was not written: %s", part.number, problem)
         finally:
-            ends.close()
+            part.ends.close()
             self._writing = 0
-        outcome = self._report(number, record, problem)
-        if is_taken:
-            outcome = PartOutcome.UNKNOWN
-        if outcome is PartOutcome.COMPLETE and number > self.complete:  # a late end is behind it
-            for table in (*dense, *sparse):
+        outcome = self._report(part.number, record, problem)
+        self._conclude(part, PartOutcome.UNKNOWN if is_taken else outcome)
+
+    def _record_of(self, part: _FrozenPart) -> str:
+        """Write the files of a part; returns its record."""
+        reach("cut.frozen")
+        if has_part(self._directory, part.number, self.index):
+            raise PartTakenError(f"the former process has written part {self.index} of this cut.")
+        self._paces.begin(part.pace, (*part.dense, *part.sparse), self._timeout_s / 2)
+        record = write_part(
+            *(self._directory, part.number, self.index, part.dense, part.sparse, part.facts),
+            base=part.base,
+            states=partial(self._states, part.number, part.late),
+            pace=part.pace,
+        )
+        self.history.written(part.number, size_of_part(record))
+        return record
+
+    def _conclude(self, part: _FrozenPart, outcome: PartOutcome) -> None:
+        """Confirm the tables of a complete cut; delete the part of one that was given up."""
+        if outcome is PartOutcome.COMPLETE and part.number > self.complete:  # a late end is behind
+            for table in (*part.dense, *part.sparse):
                 table.confirm()
-            self.complete = number
+            self.complete = part.number
         elif outcome is PartOutcome.GIVEN_UP:
-            self.discard(number)
-        self._ended(number, outcome)
-        if number == self._newest:
+            self.discard(part.number)
+        self._ended(part.number, outcome)
+        if part.number == self._newest:
             self._is_idle.set()
 
     def _states(self, number: int, late: LateStates | None) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ Who has little time reads `calls`, `rounds` and `pserver_state`. In reading orde
 
     lineages       progress of each trainer over all its processes
     calls          calls that wait, and the instructions that end their wait
-    member         one trainer, as a pserver knows it
+    member         one trainer, as a pserver has recorded it
     membership     the state of each trainer, and the trainers that a round waits for
     dedupe         deduplication of pushes by trainer, incarnation and sequence
     pushes         asynchronous pushes, each applied once

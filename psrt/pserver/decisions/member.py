@@ -1,4 +1,4 @@
-"""One trainer of a job, as a pserver knows it."""
+"""One trainer of a job, as a pserver has recorded it."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class TableLoader:
                 self._put(page)
 
     def _next(self) -> NextPage | None:
-        """Wait for a page; None when all tables are complete, or no more are filled."""
+        """Wait for a page; None when all tables are complete, or filling has ended."""
         with self._changed:
             while self._goes_on:
                 page = self._order.take()

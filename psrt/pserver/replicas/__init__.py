@@ -8,6 +8,8 @@ In reading order:
     replicator   the stream of ticks to a backup
     once_later   one call, some time after it was asked for
     paired_part  a part that this process keeps a copy of, or serves
+    home_part    the part that this process is the home of
+    process_end  whether a process has anything left to serve or to back up: decisions
     part_host    the parts of one process, and calls by part
 """
 

@@ -4,7 +4,7 @@
 
 A tick is applied as a whole, when its last piece has come: a copy is always the part at one
 instant. It serves once every trainer that may still use the present pserver has *deposed* it, that
-is, has promised to use it no more in this epoch. So no trainer uses the old pserver when the new
+is, has promised not to use it again in this epoch. So no trainer uses the old pserver when the new
 one begins, though neither can tell whether the other runs. What the old one still applies is in
 no later state: trainers send it again, unless a confirmed tick has it.
 """

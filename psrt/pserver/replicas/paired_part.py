@@ -13,7 +13,7 @@ from psrt.pserver.checkpoints import SavedCut
 from psrt.pserver.decisions import Member, has_ended, trainers_using
 from psrt.pserver.replicas.copy_state import Answer, CopyState, Piece
 from psrt.pserver.replicas.kept_copy import KeptCopy
-from psrt.pserver.replicas.replicator import Replicator
+from psrt.pserver.replicas.replicator import Replicator, send_last
 from psrt.pserver.serving import PserverService
 from psrt.rpc import pb
 from psrt.rpc.dialing import Carrier
@@ -126,7 +126,7 @@ class PairedPart:
             return _reply(pb.Replica(epoch=self.epoch, tick=self._state.tick, whole=begins_anew))
 
     def depose(self, trainer: int, epoch: int, incarnation: int) -> Message:
-        """Record that a trainer uses the other pserver no more; the reply names who serves.
+        """Record that a trainer has deposed the other pserver; the reply names who serves.
 
         Raises the error that has ended the job at this process.
         """
@@ -155,7 +155,7 @@ class PairedPart:
     def finish(self) -> None:
         """Send what a backup lacks, as far as it can be reached."""
         if self._replicator is not None:
-            finish(self._replicator)
+            send_last(self._replicator)
 
     def stop(self) -> None:
         with self._lock:
@@ -234,14 +234,6 @@ def left_alone(part: int) -> JobError:
         f"{ALONE_S:.0f} s: those of its job have ended. It was ended, too.",
         hint="See the logs of the other pservers and of the trainers for the reason.",
     )
-
-
-def finish(replicator: Replicator) -> None:
-    """Send the last tick; a failure is logged."""
-    try:
-        replicator.send()
-    except PsrtError as error:
-        log.info("the backup has no last tick: %s", error)
 
 
 def _is_current(trainer: int, incarnation: int, members: Sequence[Member]) -> bool:

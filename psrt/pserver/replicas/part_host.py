@@ -10,16 +10,17 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from psrt.core.errors import PsrtError
-from psrt.core.log import add_fields
 from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import SavedCut, Settings, find_cut
-from psrt.pserver.decisions import BackupAwaitedError, JobIdentity, Member
+from psrt.pserver.decisions import BackupAwaitedError, Member
+from psrt.pserver.replicas.home_part import HomePart
 from psrt.pserver.replicas.once_later import OnceLater
-from psrt.pserver.replicas.paired_part import ALONE_S, PairedPart, finish, left_alone, not_served
-from psrt.pserver.replicas.replicator import Replicator
+from psrt.pserver.replicas.paired_part import ALONE_S, PairedPart, left_alone, not_served
+from psrt.pserver.replicas.process_end import Ends, Lingers, end_of
 from psrt.pserver.serving import PserverService
 from psrt.rpc import pb
 from psrt.rpc.dialing import Carrier
@@ -33,7 +34,7 @@ log = logging.getLogger("psrt.pserver")
 
 LINGER_S = 20.0
 """Time in which trainers may still depose a pserver that ends before it has answered all of them;
-one that ends in order tells its backup, which then ends at once."""
+one that ends in order sends that to its backup, which then ends at once."""
 
 
 class PartHost:
@@ -57,15 +58,14 @@ class PartHost:
         self.every_s, self.crashes, self.carrier = every_s, crashes, carrier
         self._make, self._on_end = make, on_end
         self._cuts = cuts
-        self.own = make(
-            on_end=self._home_ended, on_registered=self._registered, cuts=cuts, **of_home
+        self._home = HomePart(
+            partial(make, cuts=cuts, **of_home),
+            *(every_s, carrier, crashes, self._home_left, self._ended_one),
         )
+        self.own = self._home.service
         self._parts: dict[int, PairedPart] = {}
         self._paired: set[int] = set()  # the parts of this process, once one has been sent
-        self._replicator: Replicator | None = None
-        self._home: int | None = None  # number of the home part, once known
-        self._has_begun = self._is_fenced = False
-        self._ended: set[int] = set()  # parts served here that have ended
+        self._ended: set[int] = set()  # parts served here for another that have ended
         self._lock = threading.Lock()
         self._linger = OnceLater("end of copies", LINGER_S, self._end_copies, crashes)
         self._alone = OnceLater("end without copies", ALONE_S, self._end_alone, crashes)
@@ -77,13 +77,12 @@ class PartHost:
 
     def before_end(self, is_hurried: Callable[[], bool]) -> None:
         """Make a cut while trainers still run, if the home part is served here."""
-        if not self._is_fenced:
+        if not self._home.is_fenced:
             self.own.moments.before_end(is_hurried)
 
     def finish(self, is_hurried: Callable[[], bool]) -> None:
         """Send last ticks to backups, and complete a cut under way."""
-        if self._replicator is not None:
-            finish(self._replicator)
+        self._home.finish()
         for part in self._all():
             part.finish()
         self.own.moments.finish(is_hurried)
@@ -92,8 +91,7 @@ class PartHost:
         """End all parts."""
         self._linger.stop()
         self._alone.stop()
-        if self._replicator is not None:
-            self._replicator.close()
+        self._home.close()
         for part in self._all():
             part.stop()
         self.own.stop()
@@ -111,8 +109,8 @@ class PartHost:
             return self._part(asked.part).depose(header.trainer, asked.epoch, incarnation)
         if header.part:
             return self._served(header.part - 1).handle(message, peer)
-        if self._is_fenced and not _is_of_no_part(header):
-            raise not_served(self._home or 0, 0)
+        if self._home.is_fenced and not _is_of_no_part(header):
+            raise not_served(self._home.number, 0)
         try:
             reply = self.own.handle(message, peer)
         except BackupAwaitedError as error:
@@ -129,7 +127,7 @@ class PartHost:
             mine = pair_of(replica.endpoints, replica.part).backup(replica.epoch)
             self._paired = parts_paired_with(mine, replica.endpoints)
         if replica.epoch % 2:  # the other pserver serves our home part
-            self._home_is_elsewhere(replica.part)
+            self._home.is_elsewhere(replica.part)
         return self._part(replica.part).replicate(message)
 
     def _served(self, part: int) -> PserverService:
@@ -152,7 +150,7 @@ class PartHost:
     def _lacks_copies(self, register: pb.Register, again: Sequence[str]) -> bool:
         """True if a pserver of `again` is backed up here, and no copy is from before its start."""
         endpoints = [each.endpoint for each in register.pservers]
-        mine = endpoints[self._home or 0]
+        mine = endpoints[self._home.number]
         for part, each in enumerate(register.pservers):
             if each.endpoint in again and pair_of(endpoints, part).other == mine:
                 return not self._part(part).is_of_another(each.incarnation)
@@ -163,7 +161,7 @@ class PartHost:
     def make(self, part: int, incarnation: int) -> PserverService:
         """A service for the tables of a part, not started.
 
-        That of part 0 makes no cuts: other pservers would look for the coordinator at its home.
+        That of part 0 makes no cuts: other pservers call the coordinator at its home.
         """
         return self._make(
             incarnation=incarnation,
@@ -173,7 +171,7 @@ class PartHost:
 
     def members(self) -> Sequence[Member]:
         """The members of the job, as the home part has them."""
-        return () if self._is_fenced else self.own.members()
+        return () if self._home.is_fenced else self.own.members()
 
     def cut(self, number: int) -> SavedCut | None:
         """The complete cut of a number, 0 = none; None, and a warning, if it cannot be read."""
@@ -186,28 +184,14 @@ class PartHost:
             return None
 
     def changed(self) -> None:
-        """Report the end of the process if nothing is left to serve or to back up.
-
-        One that was started again waits for copies of all its parts: trainers stay until these
-        have their end. It outlasts the pservers that serve them, which may be killed before they
-        have told the trainers.
-        """
-        served = [number for number, part in self._parts.items() if part.service is not None]
-        runs_own = self._has_begun and not self._is_fenced and -1 not in self._ended
-        if runs_own or any(number not in self._ended for number in served):
-            return
+        """Report the end of the process if nothing is left to serve or to back up."""
+        served_run = [number not in self._ended for number in self.served()]
         copies = [part for part in self._all() if part.service is None]
-        serves_some = (self._has_begun and not self._is_fenced) or served
-        failed = next((part.failure for part in copies if part.failure is not None), None)
-        if failed is not None and not serves_some:  # nobody is left to serve anything
-            self._on_end(failed)
-            return
-        has_all_copies = copies and self._paired <= self._parts.keys()
-        has_ended = has_all_copies and all(part.has_ended for part in copies)
-        if serves_some or (has_ended and all(part.is_over for part in copies)):
-            self._on_end(None)
-        elif has_ended:
-            self._linger.begin()
+        match end_of(self._home.state, served_run, copies, self._paired <= self._parts.keys()):
+            case Ends(error):
+                self._on_end(error)
+            case Lingers():
+                self._linger.begin()
 
     def _end_copies(self) -> None:
         """Report the end, unless a pserver died meanwhile and this one serves its part."""
@@ -217,7 +201,7 @@ class PartHost:
     def _end_alone(self) -> None:
         """Report the end of a process that has lost its part, and whose copies nobody serves."""
         if not any(part.is_copy for part in self._all()):
-            self._on_end(left_alone(self._home or 0))
+            self._on_end(left_alone(self._home.number))
 
     def served(self) -> dict[int, tuple[int, PserverService]]:
         """Epoch and service of each part that this process serves for another, by number."""
@@ -226,7 +210,7 @@ class PartHost:
 
     def services(self) -> list[PserverService]:
         """The services of all parts that this process serves, the home part first."""
-        own = [] if self._is_fenced else [self.own]
+        own = [] if self._home.is_fenced else [self.own]
         return [*own, *(service for _, service in self.served().values())]
 
     def status(self) -> dict[str, Any]:
@@ -240,51 +224,22 @@ class PartHost:
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _registered(
-        self, job: JobIdentity, endpoints: Sequence[str], part: int, is_replicated: bool
-    ) -> None:
-        """Send the home part to its backup, if the job has some; called by trainers that join."""
-        add_fields(job=job.job_id, pserver=part)
-        if not is_replicated:
-            return
-        with self._lock:
-            self._has_begun, self._home = True, part
-            if self._replicator is not None or self._is_fenced:
-                return
-            self._replicator = Replicator(
-                *(self.own.source(), endpoints, part, 0),
-                *(self.every_s, self.carrier, self._home_fenced),
-            )
-        self._replicator.start(self.crashes)
-
-    def _home_fenced(self, error: PsrtError) -> None:
-        log.warning("this pserver serves its part no more: %s", error)
-        with self._lock:
-            self._is_fenced = True
-        self._home_is_left()
-
-    def _home_is_elsewhere(self, part: int) -> None:
-        with self._lock:
-            was_fenced, self._is_fenced, self._home = self._is_fenced, True, part
-        if not was_fenced:
-            self._home_is_left()
-
-    def _home_is_left(self) -> None:
-        """Serve the home part no more; copies may have had their end before, or never come."""
-        self.own.stop()
+    def _home_left(self) -> None:
+        """See what is left; copies may have had their end before, or never come."""
         self.changed()
         self._alone.begin()
 
-    def _home_ended(self, error: PsrtError | None) -> None:
-        self._has_begun = True
-        self._part_ended(-1, error)
-
     def _part_ended(self, part: int, error: PsrtError | None) -> None:
+        if error is None:
+            self._ended.add(part)
+        self._ended_one(error)
+
+    def _ended_one(self, error: PsrtError | None) -> None:
+        """Report the error of a part that ends the process, or see whether it is the last one."""
         if error is not None:
             self._on_end(error)
-            return
-        self._ended.add(part)
-        self.changed()
+        else:
+            self.changed()
 
     def _part(self, number: int) -> PairedPart:
         with self._lock:

@@ -171,3 +171,11 @@ class Replicator:
             part, backup = self._pair.part, self._pair.backup(self._epoch)
             log.info("part %d has a backup at %s again", part, backup)
         self._is_lost = False
+
+
+def send_last(replicator: Replicator) -> None:
+    """Send the last tick; a failure is logged."""
+    try:
+        replicator.send()
+    except PsrtError as error:
+        log.info("the backup has no last tick: %s", error)

@@ -19,7 +19,8 @@ _Reference = weakref.ref[Peer]
 class TrainerConnections:
     """Connections by trainer and incarnation; any thread may call.
 
-    A connection is a `Peer` that lasts. It has ended once its carrier says so, or keeps it no more.
+    A connection is a `Peer` that lasts. It has ended once its carrier reports that, or no longer
+    keeps it.
     """
 
     def __init__(self) -> None:

@@ -111,7 +111,7 @@ class EffectRunner:
     """Passes events to a `PserverState` and executes its instructions.
 
     `on_end(error)` is called once: when all trainers completed (None), the job was aborted, or its
-    last trainers were lost. `forget` drops what a lost trainer needs no more.
+    last trainers were lost. `forget` drops what is kept for a lost trainer.
     `freeze(instruction, state)` freezes the tables for a cut, or raises. `on_completed` is called
     with the lock held, each time that no trainer is left that has not completed; again later if it
     returns False.

@@ -39,7 +39,7 @@ class IdListCache:
         return len(self._lists)
 
     def put(self, trainer: int, table: str, number: int, routed: RoutedIds) -> bool:
-        """Keep a copy of `routed`, which lies in its message; False if it is too large."""
+        """Keep a copy of `routed`, which is in memory of its message; False if it is too large."""
         if routed.nbytes > self._limit_bytes:
             return False
         kept = routed.copy()

@@ -8,7 +8,7 @@ asks from position 0 has nothing yet and needs every row of the table.
                                └ start
 
 The log of a process that goes on for a killed one begins in a range of positions of its own, drawn
-by lot: nobody knows how far the logs of all former processes got, and a reader that asks from a
+by lot: it is unknown how far the logs of all former processes got, and a reader that asks from a
 position of another log gets every row.
 
 A position in a request acknowledges all batches before it. Batches that every reader has

@@ -89,7 +89,7 @@ class StripeRouter:
         spec, shard = self._spec, np.empty(1, np.int32)
         virtual_shards(ids, spec.virtual_shards, shard)
         return TableError(
-            f"id {ids[0]} of table {spec.name} lies in virtual shard {shard[0]}, but this "
+            f"id {ids[0]} of table {spec.name} is in virtual shard {shard[0]}, but this "
             f"pserver holds shards {spec.first_shard} to {spec.last_shard - 1}; "
             "the call was refused.",
             code=ErrorCode.TABLE_SHAPE,

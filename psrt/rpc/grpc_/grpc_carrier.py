@@ -129,7 +129,7 @@ class GrpcConnection:
         except grpc.RpcError as error:
             reply = reported(error, self.where)
         if reply.header.error.code == ErrorCode.ACCESS_DENIED:
-            self._metadata = None  # a pserver that was started again knows no session
+            self._metadata = None  # a pserver that was started again has no session
         return reply
 
 

@@ -1,6 +1,6 @@
 """The presence of a trainer's process at a pserver over gRPC, client side.
 
-A unary call says nothing about the time after it, so a process keeps one call of `Attend` open. It
+A unary call shows nothing of the time after it, so a process keeps one call of `Attend` open. It
 ends when the process does, whatever the reason: the system closes its sockets. HTTP/2 keepalive
 ends it on half-open links. A thread opens the call again when it ends while the process lives.
 """
@@ -79,7 +79,7 @@ class GrpcPresence:
 
 
 def _is_refused(error: grpc.RpcError) -> bool:
-    """Return True if the pserver knows no such call, or refuses it with a lasting error."""
+    """Return True if the pserver has no such call, or refuses it with a lasting error."""
     reported = any(key == ERROR_METADATA for key, _ in error.trailing_metadata() or ())
     temporary = error.code() is grpc.StatusCode.UNAVAILABLE
     return error.code() is grpc.StatusCode.UNIMPLEMENTED or (reported and not temporary)

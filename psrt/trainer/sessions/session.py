@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Generator
 from functools import partial
 from typing import Any
 
@@ -163,29 +164,7 @@ class Session:
         return reached
 
     def _train(self, signals: StopSignals) -> None:
-        run, ended, outputs = self._run, threading.Event(), self._outputs
-        source = batches.feed(
-            self._job,
-            self._files,
-            self._job.config.data.epochs,
-            self._communicator.counters,
-            run.options.first_example,
-            self._recorder.reached,
-        )
-
-        def on_step(
-            batch: PreparedBatch, following: PreparedBatch | None, fetched: list[Any]
-        ) -> None:
-            is_last = following is None
-            if fetched:
-                measured = outputs.read(fetched)
-                self._progress.step(batch.epoch, batch.examples, measured, batch.place, is_last)
-            else:
-                self._progress.skipped_step(is_last)
-            self._recorder.trained(batch, following)
-            self._between_steps(batch, following, ended)
-
-        prepared = spanned(source, run.profiler)
+        run, ended = self._run, threading.Event()
         leaving = Leaving(self._communicator, ended, self._cluster.hurry, self._say)
         self._leaving = leaving
         self._end_if_decided(ended)
@@ -193,7 +172,7 @@ class Session:
             self._settings, self._job, self._cluster, ended, self._recorder.reached.validated
         )
         with (
-            Ahead(prepared, batches.PREPARED_AHEAD) as ahead,
+            Ahead(spanned(self._batches(), run.profiler), batches.PREPARED_AHEAD) as ahead,
             leaving,
             signals.quietly(leaving.begin),
             looking as early_end,
@@ -201,13 +180,44 @@ class Session:
             if self._validator is None:
                 patience = self._job.config.validation.patience
                 self._recorder.validated = partial(course_of, early_end, patience)
-            position = self._position_after
-            run.run_from(ahead, outputs.names, on_step, self._begun, ended, position)
+            on_step, position = partial(self._after_step, ended), self._position_after
+            run.run_from(ahead, self._outputs.names, on_step, self._begun, ended, position)
             self._progress.end()
         self._recorder.write()
-        has_trained = self._recorder.reached.epoch > self._job.config.data.epochs
-        has_trained |= early_end.has_come or self._ends_early
-        if self._communicator.makes_cuts and has_trained:
+        self._declare_trained(early_end.has_come)
+
+    def _batches(self) -> Generator[PreparedBatch, None, None]:
+        """The batches behind those that were trained before."""
+        return batches.feed(
+            self._job,
+            self._files,
+            self._job.config.data.epochs,
+            self._communicator.counters,
+            self._run.options.first_example,
+            self._recorder.reached,
+        )
+
+    def _after_step(
+        self,
+        ended: threading.Event,
+        batch: PreparedBatch,
+        following: PreparedBatch | None,
+        fetched: list[Any],
+    ) -> None:
+        """Record a step; sets `ended` if it was the last one by decision."""
+        is_last = following is None
+        if fetched:
+            measured = self._outputs.read(fetched)
+            self._progress.step(batch.epoch, batch.examples, measured, batch.place, is_last)
+        else:
+            self._progress.skipped_step(is_last)
+        self._recorder.trained(batch, following)
+        self._between_steps(batch, following, ended)
+
+    def _declare_trained(self, end_was_decided: bool) -> None:
+        """Report to pservers that cut the job at its end that training is over, if it is."""
+        is_over = self._recorder.reached.epoch > self._job.config.data.epochs
+        if self._communicator.makes_cuts and (is_over or end_was_decided or self._ends_early):
             self._communicator.declare_trained()
 
     def _between_steps(

@@ -121,7 +121,7 @@ class CutCalls:
                 self._keep_beginning()
                 if self._is_beginning and self.durability.is_asked:
                     self._coordination.request()
-            self._endpoints = endpoints  # last: the end of the job looks for the coordinator then
+            self._endpoints = endpoints  # last: the end of the job then asks the coordinator
             if mine and self._goes_on:
                 start_thread(partial(self._restarted, endpoints[mine]), "cuts", self._crashes)
 
@@ -168,7 +168,7 @@ class CutCalls:
 
     @property
     def newest_complete(self) -> int:
-        """The newest cut with a part of this pserver that it knows to be complete, 0 = none."""
+        """The newest cut with a part of this pserver that is complete for certain, 0 = none."""
         return self._cutting.complete if self._cutting is not None else 0
 
     def describe(self) -> dict[str, Any] | None:

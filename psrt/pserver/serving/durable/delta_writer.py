@@ -82,7 +82,7 @@ class DeltaWriter:
         self._paces.hurry()
 
     def end(self) -> None:
-        """Write no more, as the job has ended; one that is being written is deleted.
+        """Stop writing, as the job has ended; one that is being written is deleted.
 
         The others stay: without some of them no pserver could recover, so they go when none would.
         """

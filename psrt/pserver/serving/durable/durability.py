@@ -114,7 +114,7 @@ class Durability:
             self._writer.stop()
 
     def job_ended(self) -> None:
-        """Write no more, and forget that a job is served: nothing is left to recover."""
+        """Stop writing, and delete the file of the served job: nothing is left to recover."""
         if self._writer is not None:
             self._writer.end()
         if self._served is not None:

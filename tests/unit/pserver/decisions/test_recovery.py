@@ -9,7 +9,17 @@ import pytest
 
 from psrt.core.errors import ErrorCode, JobError, PsrtError
 from psrt.core.specs import Async, CommunicationMode, Sync
-from psrt.pserver.decisions import JobIdentity, MemberState, PserverState, describe, dump, restore
+from psrt.pserver.decisions import (
+    JobIdentity,
+    Member,
+    MemberState,
+    PserverState,
+    describe,
+    dump,
+    restore,
+    take_over,
+    trainers_using,
+)
 from psrt.pserver.decisions.calls import Apply, Close, SendReply, WaitingCall
 from psrt.pserver.decisions.cuts import Cuts
 from psrt.pserver.serving.durable.part_facts import local_facts
@@ -203,6 +213,20 @@ def test_a_trainer_that_had_completed_is_not_awaited() -> None:
     again.resent(0, 100, 0.0, 3)
 
     again.pull(0, 100, 0.0, acknowledges=False)
+
+
+def test_one_that_was_lost_elsewhere_is_not_awaited_by_a_pserver_that_takes_over() -> None:
+    saved = json.loads(json.dumps(dump(state_of(Async(), trainers=3), cut=3)))
+    elsewhere = [Member(0), Member(1, MemberState.LOST, 101), Member(2, MemberState.RUNNING, 102)]
+    again = PserverState(WAIT_S)
+
+    take_over(again, saved, elsewhere, 0.0)
+
+    assert again.recovery.missing == [0, 2]
+    assert again.members.awaited() == [0, 2]
+    assert trainers_using(saved, elsewhere) == {0, 2}
+    with pytest.raises(JobError, match=r"trainer 1 was replaced before .* are lost"):
+        again.attend(1, 201, 0.0)
 
 
 def test_a_new_process_is_refused_whose_predecessor_cannot_send_its_pushes_again() -> None:

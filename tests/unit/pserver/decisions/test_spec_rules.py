@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,14 @@ BLOCK = specs.DenseTableSpec(
     shape=(10, 4),
     offset=0,
     size=40,
+    initializer=specs.Constant(0.0),
+    optimizer=specs.Sgd(),
+    learning_rate=specs.ConstantRate(0.1),
+    seed=1,
+)
+ROWS = specs.SparseTableSpec(
+    name="emb",
+    width=4,
     initializer=specs.Constant(0.0),
     optimizer=specs.Sgd(),
     learning_rate=specs.ConstantRate(0.1),
@@ -85,3 +94,36 @@ def test_a_part_of_a_parameter_whose_norm_counts_is_refused(optimizer: specs.Opt
 
     with pytest.raises(PsrtError, match="takes norms of a whole parameter"):
         read_spec(specs.to_json(part))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"shape": (0, 4)}, r"its shape \(0, 4\) is not a list of positive whole numbers"),
+        ({"size": 0}, "it covers 0 elements from 0"),
+        ({"offset": 1}, r"elements 1 to 41 are outside a parameter of shape \(10, 4\)"),
+        ({"seed": 1 << 63}, "is not a 64-bit integer"),
+    ],
+)
+def test_a_block_that_is_no_part_of_its_parameter_is_refused(
+    changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(PsrtError, match=message):
+        read_spec(specs.to_json(replace(BLOCK, **changes)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"width": 0}, "its width is 0"),
+        ({"storage": "int4"}, "its storage 'int4' is none of"),
+        ({"virtual_shards": 0}, "it has 0 virtual shards"),
+        ({"first_shard": -1}, "it holds virtual shards -1 to"),
+        ({"last_shard": 1 << 20}, "it holds virtual shards 0 to 1048576"),
+        ({"first_shard": 5, "last_shard": 5}, "its virtual shards, 5 to 5, are none"),
+        ({"padding_id": 1 << 63}, "its padding id 9223372036854775808 is not a 64-bit integer"),
+    ],
+)
+def test_rows_that_no_pserver_could_hold_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(PsrtError, match=message):
+        read_spec(specs.to_json(replace(ROWS, **changes)))
