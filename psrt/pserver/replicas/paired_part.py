@@ -97,7 +97,7 @@ class PairedPart:
             return self.epoch - 1
         return self.epoch if self._state.deposed_by else None
 
-    def is_of_another(self, incarnation: int) -> bool:
+    def is_copy_of_another(self, incarnation: int) -> bool:
         """Return True if this process has tables of the part that are not of this incarnation."""
         return self._state.is_copy and self._state.incarnation != incarnation
 

@@ -153,7 +153,7 @@ class PartHost:
         mine = endpoints[self._home.number]
         for part, each in enumerate(register.pservers):
             if each.endpoint in again and pair_of(endpoints, part).other == mine:
-                return not self._part(part).is_of_another(each.incarnation)
+                return not self._part(part).is_copy_of_another(each.incarnation)
         return False
 
     # --- for parts -------------------------------------------------------------------------------

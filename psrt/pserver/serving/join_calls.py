@@ -128,14 +128,16 @@ class JoinCalls:
         if mine:
             endpoints = [endpoint for endpoint, _ in found]
             self._on_registered(job, endpoints, mine[0], self._is_replicated)
-        cut = self._cuts.beginning_of(header.trainer, job.trainers)
+        return self._beginning_of(header.trainer, job, report)
+
+    def _beginning_of(self, trainer: int, job: JobIdentity, report: str) -> Message:
+        """The reply to REGISTER: where `trainer` begins, and the `report` of a warm start."""
+        cut = self._cuts.beginning_of(trainer, job.trainers)
         members = self._runner.ask(lambda state, now: state.members)
-        known = self._runner.ask(
-            lambda state, now: lineage_reply(members.lineages.of(header.trainer))
-        )
+        known = self._runner.ask(lambda state, now: lineage_reply(members.lineages.of(trainer)))
         answer = pb.Register(report=report, lineage=known) if report or known else None
         reply = pb.Header(cut=cut, register=answer)
-        reply.complete.recorded = members.has_completed(header.trainer)
+        reply.complete.recorded = members.has_completed(trainer)
         return Message(reply)
 
     def recover(self, recovered: RecoveredPart) -> None:

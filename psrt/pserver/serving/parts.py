@@ -104,24 +104,10 @@ def parse(tables: TableRegistry, lists: IdListCache, message: Message) -> Reques
     parts = RequestParts(empty=message.empty)
     tensors = iter(message.tensors)
     for part in message.header.parts:
-        kind = part.kind
-        if kind == PUSH_DENSE:
-            parts.pushes.append(_dense_push(tables, part, tensors))
-        elif kind == PUSH_ROWS:
-            table = tables.sparse(part.table)
-            rows = _pushed_ids(table, lists, part, message.header.trainer, tensors)
-            parts.pushes.append(_rows_push(table, rows, part, tensors))
-        elif kind == PULL_DENSE:
-            parts.pulls.append(DensePull(tables.dense(part.table), _precision(part)))
-        elif kind == PULL_ROWS:
-            parts.pulls.append(_rows_pull(tables, part, tensors))
-        elif kind == PULL_CHANGED:
-            parts.pulls.append(_changed_pull(tables, part))
+        if part.kind in (PUSH_DENSE, PUSH_ROWS):
+            parts.pushes.append(_push(tables, lists, part, message.header.trainer, tensors))
         else:
-            raise WireError(
-                f"a part for table {part.table!r} has unknown kind {kind}; the call was refused.",
-                hint=ONE_RELEASE,
-            )
+            parts.pulls.append(_pull(tables, part, tensors))
     if next(tensors, None) is not None:
         raise WireError(
             f"the call has more tensors than its {len(message.header.parts)} parts use; it was "
@@ -146,6 +132,28 @@ def bucket_of(parts: RequestParts) -> int:
             "bucket 0.",
         )
     return buckets.pop() if buckets else 0
+
+
+def _push(
+    tables: TableRegistry, lists: IdListCache, part: pb.Part, trainer: int, tensors: Iterator[Array]
+) -> Push:
+    if part.kind == PUSH_DENSE:
+        return _dense_push(tables, part, tensors)
+    table = tables.sparse(part.table)
+    return _rows_push(table, _pushed_ids(table, lists, part, trainer, tensors), part, tensors)
+
+
+def _pull(tables: TableRegistry, part: pb.Part, tensors: Iterator[Array]) -> Pull:
+    if part.kind == PULL_DENSE:
+        return DensePull(tables.dense(part.table), _precision(part))
+    if part.kind == PULL_ROWS:
+        return _rows_pull(tables, part, tensors)
+    if part.kind == PULL_CHANGED:
+        return _changed_pull(tables, part)
+    raise WireError(
+        f"a part for table {part.table!r} has unknown kind {part.kind}; the call was refused.",
+        hint=ONE_RELEASE,
+    )
 
 
 def _dense_push(tables: TableRegistry, part: pb.Part, tensors: Iterator[Array]) -> DensePush:

@@ -33,7 +33,7 @@ def give(tables: TableRegistry, message: Message) -> Message:
     parts = parse(tables, _NO_LISTS, message)
     if parts.pulls or not all(isinstance(push, DensePush) for push in parts.pushes):
         raise WireError(
-            "GIVE takes values of dense blocks, and was sent other parts; nothing was set.",
+            "GIVE takes values of dense blocks only, and was sent other parts; nothing was set.",
             hint="Rows of sparse tables come from a cut or a warm start.",
         )
     for push in parts.pushes:
