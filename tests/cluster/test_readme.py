@@ -28,7 +28,7 @@ def run(command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-ec", command],
         cwd=ROOT,
-        env=os.environ | {"PATH": path},
+        env=os.environ | {"PATH": path, "PIP_COMPILE": "0"},  # few modules are imported
         capture_output=True,
         text=True,
         timeout=600,

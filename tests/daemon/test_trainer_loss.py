@@ -15,8 +15,9 @@ from psrt.core.errors import CATALOGUE, ErrorCode
 from psrt.core.specs import Async, CommunicationMode, Sync, to_json
 from psrt.rpc import pb
 from psrt.rpc.client import Client
+from tests.support.carriers import eventually
 from tests.support.processes import DEADLINE_S, Running, psrt
-from tests.support.pserver import DaemonProcess, daemon
+from tests.support.pserver import DaemonProcess, daemon, onlooker, status
 from tests.support.small_job import BATCH, TABLE, lines, write_files
 
 ENDLESS = 100_000
@@ -40,14 +41,20 @@ class Job:
         self.staying.wait_for("waiting for trainer 1")
         self.dying.process.kill()
         self.dying.exit_code()
-        self.codes = [self.staying.exit_code(), self.pserver.exit_code()]
+        self.codes = [self.staying.exit_code(), self._end_of_pserver()]
 
     def interrupt_the_dying(self) -> None:
         """Send Ctrl-C to trainer 1 once trainer 0 has finished its data; wait for all to end."""
         self.staying.wait_for("waiting for trainer 1")
         self.dying.process.send_signal(signal.SIGINT)
-        processes = (self.dying, self.staying, self.pserver)
-        self.codes = [each.exit_code() for each in processes]
+        trainers = [each.exit_code() for each in (self.dying, self.staying)]
+        self.codes = [*trainers, self._end_of_pserver()]
+
+    def _end_of_pserver(self) -> int:
+        """Its exit code. After an abort it waits for others, until a signal; its code stays."""
+        if self.staying.exit_code() == LOST:
+            return self.pserver.end()
+        return self.pserver.exit_code()
 
     @property
     def outputs(self) -> str:
@@ -74,6 +81,14 @@ def job_of_two(
         ):
             dying.wait_for("\nepoch ")
             yield Job(pserver, staying, dying, model)
+
+
+def end_of_aborted(pserver: DaemonProcess) -> int:
+    """The exit code of a pserver whose trainers have left: a signal ends its wait for others."""
+    client = onlooker(pserver.endpoint)
+    eventually(lambda: status(client)["error"] is not None, "an error of the job", DEADLINE_S)
+    client.close()
+    return pserver.end()
 
 
 LONG = ("async", "stream"), ("ssp", "grpc")
@@ -155,7 +170,7 @@ def test_a_pserver_whose_only_trainer_was_interrupted_has_no_completed_job(tmp_p
         with psrt(tmp_path / "log", "trainer", *flags) as trainer:
             trainer.wait_for("\nepoch ")
             trainer.process.terminate()
-            codes = [trainer.exit_code(), pserver.exit_code()]
+            codes = [trainer.exit_code(), end_of_aborted(pserver)]
 
     assert codes == [143, LOST]
     assert "trainer 0 (interrupted, last call" in pserver.log.read_text()
@@ -172,7 +187,7 @@ def test_a_pserver_to_which_processes_sent_hello_and_nothing_else_ends(
             ghost.connect(DEADLINE_S)
             ghost.close()
 
-        code = pserver.exit_code()
+        code = pserver.exit_code() if mode == Async() else end_of_aborted(pserver)
         output = pserver.log.read_text()
 
     assert code == LOST, output

@@ -40,6 +40,16 @@ def allocating(out, factor, x):
     out[:] = np.zeros(3, np.float32)
 
 
+@jit.device
+def added(total, factor, x):
+    return total + factor * x
+
+
+def axpy_of_device(out, factor, x):
+    for i in range(len(out)):
+        out[i] = added(out[i], factor, x[i])
+
+
 def fresh(function=axpy) -> Kernel:
     return Kernel(function, AXPY, frozenset({"tests"}))
 
@@ -72,6 +82,17 @@ def test_read_only_and_writable_inputs_share_one_compiled_version(cache_dir):
     kernel(np.ones(3, np.float32), 2.0, x)
 
     assert len(kernel.dispatcher.signatures) == 1
+
+
+def test_dispatchers_are_made_by_a_process_that_needs_them(cache_dir):
+    first, again, unused = (fresh(axpy_of_device) for _ in range(3))
+    check(first)
+    assert vars(added).pop("dispatcher").signatures
+
+    check(again)
+
+    assert "dispatcher" not in vars(added)
+    assert "dispatcher" not in vars(unused)
 
 
 @pytest.mark.parametrize("factor", [2, 2.0, np.float32(2), np.float64(2), np.int64(2)])
