@@ -209,6 +209,12 @@ def test_accuracies_are_weighed() -> None:
     assert accuracy.eval() == 0.25
 
 
+def test_what_is_no_program_is_neither_saved_nor_loaded(tmp_path: Path) -> None:
+    for move in (fluid.io.load_vars, fluid.io.save_persistables):
+        with pytest.raises(TypeError, match="'program', which is not a Program"):
+            move(fluid.Executor(), tmp_path, "program")
+
+
 def test_the_area_under_the_curve_is_the_share_of_pairs_in_order() -> None:
     draw = np.random.default_rng(2)
     scores, labels = draw.integers(0, 4096, 200) / 4095, draw.integers(0, 2, (200, 1))
