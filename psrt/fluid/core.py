@@ -11,7 +11,7 @@ from psrt.core.errors import PsrtError
 from psrt.fluid.names import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, VarType, flags, missing
 
 _LATER = {
-    "Dataset": ("dataset", "CoreDataset"),
+    "Dataset": ("feeding", "CoreDataset"),
     "AnalysisConfig": ("running", "AnalysisConfig"),
     "LoDTensor": ("running", "LoDTensor"),
     "LoDTensorArray": ("running", "LoDTensorArray"),

@@ -18,7 +18,7 @@ from psrt.core.errors import DataError, ProgramError
 from psrt.fluid.compiler import CompiledProgram
 from psrt.fluid.feeding import next_feed
 from psrt.fluid.framework import FluidProgram, default_main_program
-from psrt.fluid.names import CPUPlace, dtype_name
+from psrt.fluid.names import CPUPlace, dtype_name, narrow_name
 from psrt.fluid.running import (
     Batch,
     Feed,
@@ -95,22 +95,29 @@ class FluidExecutor:
         startup program has run.
         """
         program, scope = program or default_main_program(), chosen(scope)
-        part = program if isinstance(program, FluidProgram) else program.program
-        is_served = isinstance(part.job, PserverProgram)
-        if part is program and (is_served or not (part.graph.ops or part.origin.loaders or feed)):
-            _begin(part, scope)
-            return [] if is_served else rates_alone(fetch_list, scope, part)
+        if isinstance(program, FluidProgram) and _has_no_step(program, feed):
+            return _begin(program, scope, fetch_list)
         if isinstance(program, CompiledProgram):
             if program.predictor is not None:
                 tensors: Any = feed or ()
                 return program.predictor.run(tensors)
             if program.is_dry:
                 return []
-        batches, steps = 1, 1
+        return self._computed(program, scope, feed, fetch_list, return_numpy, return_merged)
+
+    def _computed(
+        self,
+        program: AnyProgram,
+        scope: FluidScope,
+        feed: Feed | Sequence[Feed] | None,
+        fetch_list: Sequence[Fetch] | Fetch | None,
+        return_numpy: bool,
+        merged: bool,
+    ) -> list[Any]:
+        part, batches, steps = _part_of(program), 1, 1
         if isinstance(program, CompiledProgram):
             batches, steps = program.batches, program.steps
-        on_pservers = isinstance(part.job, TrainerProgram)
-        feed = keep_fed(feed, part.graph, scope, on_pservers)
+        feed = keep_fed(feed, part.graph, scope, isinstance(part.job, TrainerProgram))
 
         def next_batch() -> Batch:
             if feed is None:
@@ -118,9 +125,9 @@ class FluidExecutor:
             return feed_of(feed, part.graph, batches)
 
         rates = FetchedRates(fetch_list)
-        fetched = FetchedTensors(part, rates.vars, not return_numpy, return_merged)
+        fetched = FetchedTensors(part, rates.vars, not return_numpy, merged)
         run = self._run_of(program, scope)
-        values = run_steps(run, next_batch, steps, fetched.names, return_merged)
+        values = run_steps(run, next_batch, steps, fetched.names, merged)
         scope.steps[part] += steps
         return rates.beside(fetched.of(returned(values), scope), scope.steps[part] - 1)
 
@@ -147,7 +154,7 @@ class FluidExecutor:
         if dataset is None:
             raise NoDatasetError("dataset is need and should be initialized")
         program, scope = program or default_main_program(), chosen(scope)
-        part = program if isinstance(program, FluidProgram) else program.program
+        part = _part_of(program)
         if isinstance(fetch_handler, FetchHandler):
             report: PeriodicReport | TimedReport = TimedReport(fetch_handler)
         else:
@@ -179,11 +186,9 @@ class FluidExecutor:
         fetch_handler: Handler | None = None,
     ) -> None:
         """Run every batch of `dataset` forward only; arguments are those of training."""
-        program = program or default_main_program()
-        if isinstance(program, CompiledProgram):
-            program = program.program
+        part = _part_of(program or default_main_program())
         self.train_from_dataset(
-            *(program.for_test(), dataset, scope, thread, debug),
+            *(part.for_test(), dataset, scope, thread, debug),
             *(fetch_list, fetch_info, print_period, fetch_handler),
         )
 
@@ -193,7 +198,7 @@ class FluidExecutor:
             disconnect(self._connected.pop())
 
     def _run_of(self, program: AnyProgram, scope: FluidScope) -> Run:
-        part = program if isinstance(program, FluidProgram) else program.program
+        part = _part_of(program)
         if isinstance(part.job, TrainerProgram) and part not in self._connected:
             self._connected.append(part)
         if isinstance(program, CompiledProgram):
@@ -231,18 +236,32 @@ def _as_lodtensor(data: Any, place: CPUPlace, dtype: Any = None) -> LoDTensor:
     """Return an array as a tensor, or a number as one of `dtype`, which a number must have."""
     if isinstance(data, int | float):
         assert dtype is not None, f"The number {data} was given without a dtype."
-        data = np.array([data], dtype_name(dtype))
+        data = np.array([data], narrow_name(dtype) or dtype_name(dtype))
     return LoDTensor.of(data)
 
 
-def _begin(program: FluidProgram, scope: FluidScope) -> None:
-    """Run a program without ops: a pserver's, or a startup program."""
+def _part_of(program: AnyProgram) -> FluidProgram:
+    """The program itself, or the one that was compiled."""
+    return program if isinstance(program, FluidProgram) else program.program
+
+
+def _has_no_step(program: FluidProgram, feed: object) -> bool:
+    """Return True for a pserver's program, and for one without ops and batches: a startup one."""
+    is_empty = not (program.graph.ops or program.origin.loaders or feed)
+    return is_empty or isinstance(program.job, PserverProgram)
+
+
+def _begin(
+    program: FluidProgram, scope: FluidScope, fetch_list: Sequence[Fetch] | Fetch | None
+) -> list[Any]:
+    """Run a program without a step; returns learning rates among the fetches."""
     if isinstance(program.job, PserverProgram):
         from psrt.pserver.process import serve
 
         serve(program.job, **program.serve_settings)
-        return
+        return []
     initialise(program, scope)
+    return rates_alone(fetch_list, scope, program)
 
 
 __all__ = ["Executor", "FetchHandler", "FluidExecutor", "global_scope", "scope_guard"]

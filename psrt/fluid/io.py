@@ -38,8 +38,6 @@ from psrt.fluid.running import (
     set_program_state,
 )
 
-_INSTEAD: dict[str, str] = {}
-
 __all__ = ["ComposeNotAligned", "DataLoader", "PyReader", "batch", "buffered", "cache", "chain"]
 __all__ += ["compose", "firstn", "is_parameter", "is_persistable", "load_inference_model"]
 __all__ += ["load_params", "load_persistables", "load_vars", "map_readers", "multiprocess_reader"]
@@ -50,4 +48,4 @@ __all__ += ["save_params", "save_persistables", "save_vars", "shuffle", "xmap_re
 
 
 def __getattr__(name: str) -> object:
-    raise missing("fluid.io", name, __all__, _INSTEAD)
+    raise missing("fluid.io", name, __all__)

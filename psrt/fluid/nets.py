@@ -16,8 +16,6 @@ simple_img_conv_pool(input, num_filters, filter_size, pool_size, pool_stride, po
     pool_type="max", global_pooling=False, conv_stride=1, conv_padding=0, conv_dilation=1,
     conv_groups=1, param_attr=None, bias_attr=None, act=None, use_cudnn: any=True)
 """
-_INSTEAD: dict[str, str] = {}
-
 ((_, _like),) = signatures(_SIGNATURE)
 simple_img_conv_pool = adapted("simple_img_conv_pool", _like, psrt_layers.simple_img_conv_pool)
 
@@ -127,4 +125,4 @@ __all__ += ["simple_img_conv_pool"]
 
 
 def __getattr__(name: str) -> object:
-    raise missing("fluid.nets", name, __all__, _INSTEAD)
+    raise missing("fluid.nets", name, __all__)

@@ -17,19 +17,19 @@ from typing import NoReturn
 
 from psrt.executor.profiling import Profiler
 from psrt.fluid.names import no_cuda
-from psrt.fluid.running import profiled
+from psrt.fluid.running import steps
 
 _SHOWN_OPS = 50
 
 
 def start_profiler(state: str = "All", tracer_option: str = "Default") -> None:
     """Begin to record the ops of later runs; without effect if it has begun."""
-    profiled.profiler = profiled.profiler or Profiler()
+    steps.profiler = steps.profiler or Profiler()
 
 
 def stop_profiler(sorted_key: str | None = None, profile_path: str | None = None) -> None:
     """End the recording, and print the table; without effect if none has begun."""
-    ended, profiled.profiler = profiled.profiler, None
+    ended, steps.profiler = steps.profiler, None
     if ended is None:
         return
     print(ended.table(_SHOWN_OPS))
@@ -39,8 +39,8 @@ def stop_profiler(sorted_key: str | None = None, profile_path: str | None = None
 
 def reset_profiler() -> None:
     """Forget what was recorded so far."""
-    if profiled.profiler is not None:
-        profiled.profiler = Profiler()
+    if steps.profiler is not None:
+        steps.profiler = Profiler()
 
 
 @contextmanager

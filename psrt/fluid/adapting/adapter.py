@@ -33,20 +33,36 @@ from psrt.graph import layers as psrt_layers
 
 Layer: TypeAlias = Callable[..., Any]
 
-_PARAM = {"param_attr": "param", "bias_attr": "bias", "attr": "param"}
-_BY_DIMENSION = frozenset(("expand", "slice", "split", "unsqueeze", "unstack"))
-"""Layers that count dimensions: a scalar has one, as users see it."""
+Arguments: TypeAlias = dict[str, Any]
+Preparation: TypeAlias = Callable[[Arguments], Arguments]
 
-_OF_COLUMNS = frozenset(("reduce_max", "reduce_mean", "reduce_sum", "slice", "split", "unsqueeze"))
-"""Layers whose result depends on the dimensions that rows of lists have."""
+_PARAM = {"param_attr": "param", "bias_attr": "bias", "attr": "param"}
 
 _ALIKE_IN_COLUMNS = frozenset(
     ("dropout", "relu", "scale", "sequence_concat", "sequence_reverse", "sequence_slice", "tanh")
 )
 """Layers whose result has the dimensions of their inputs."""
 
-_OF_ROWS = frozenset(("huber_loss", "sigmoid_cross_entropy_with_logits", "smooth_l1"))
-"""Losses of rows: lists have one element each there."""
+
+def _each(change: Callable[[Any], Any]) -> Preparation:
+    return lambda given: {name: change(value) for name, value in given.items()}
+
+
+_PREPARED: tuple[tuple[frozenset[str], Preparation], ...] = (
+    # layers that count dimensions: a scalar has one, as users see it
+    (frozenset(("expand", "slice", "split", "unsqueeze", "unstack")), _each(with_dimensions)),
+    # layers whose result depends on the dimensions that rows of lists have
+    (
+        frozenset(("reduce_max", "reduce_mean", "reduce_sum", "slice", "split", "unsqueeze")),
+        _each(with_column),
+    ),
+    # losses of rows: lists have one element each there
+    (frozenset(("huber_loss", "sigmoid_cross_entropy_with_logits", "smooth_l1")), _each(as_rows)),
+    (frozenset(("log_loss",)), in_columns),
+    (frozenset(("reshape",)), reshaping),
+    (frozenset(("batch_norm",)), moving_in_branch),
+)
+"""Layers, and how their arguments become psrt's, in this order."""
 
 _NAME = Parameter("name", Parameter.POSITIONAL_OR_KEYWORD, default=None)
 
@@ -73,43 +89,27 @@ def adapted(name: str, signature: Signature, function: Layer) -> Layer:
     """Return the layer `name` with Fluid's `signature`, computed by psrt's `function`."""
     known = inspect.signature(function).parameters
     target_name, act_name = _named(signature, "target"), _named(signature, "activation")
+    prepare = [preparation for layers, preparation in _PREPARED if name in layers]
+    if not name.startswith("sequence_"):
+        prepare.insert(0, in_rows)
 
     def layer(*args: Any, **options: Any) -> Any:
-        try:
-            bound = signature.bind(*args, **options)
-        except TypeError as error:
-            raise ProgramError(
-                f"layers.{name} does not take these arguments: {error}.",
-                hint=f"It is {name}{bare(signature)}.",
-            ) from None
-        bound.apply_defaults()
-        layer_name = bound.arguments.pop("name") or ""
-        given = _translated(name, signature, bound.arguments, known)
+        arguments = _bound(name, signature, args, options)
+        layer_name = arguments.pop("name") or ""
+        given = _translated(name, signature, arguments, known)
         has_steps = keeps_steps(name, given)
         if has_steps:
             given = batch_first(given)
-        if not name.startswith("sequence_"):
-            given = in_rows(given)
-        if name in _BY_DIMENSION:
-            given = {key: with_dimensions(value) for key, value in given.items()}
-        if name in _OF_COLUMNS:
-            given = {key: with_column(value) for key, value in given.items()}
-        if name == "reshape":
-            given = reshaping(given)
-        if name == "log_loss":
-            given = in_columns(given)
-        if name in _OF_ROWS:
-            given = {key: as_rows(value) for key, value in given.items()}
-        if name == "batch_norm":
-            given = moving_in_branch(given)
+        for preparation in prepare:
+            given = preparation(given)
         made = default_main_program().call(function, layer_name=layer_name, **given)
-        if bound.arguments.get(act_name):
-            made = made.program.call(psrt_layers.scale, made, act=bound.arguments[act_name])
+        if arguments.get(act_name):
+            made = made.program.call(psrt_layers.scale, made, act=arguments[act_name])
         if has_steps:
             return StepsFirst(made)
         if name in _ALIKE_IN_COLUMNS:
             made.has_column = have_column(given.values())
-        target = bound.arguments.get(target_name)
+        target = arguments.get(target_name)
         return made if target is None else assign_to(target, made)
 
     layer.__name__ = layer.__qualname__ = name
@@ -118,10 +118,21 @@ def adapted(name: str, signature: Signature, function: Layer) -> Layer:
     return layer
 
 
-def _translated(
-    layer: str, signature: Signature, arguments: dict[str, Any], known: Any
-) -> dict[str, Any]:
-    given: dict[str, Any] = {}
+def _bound(name: str, signature: Signature, args: Any, options: Any) -> Arguments:
+    """The arguments of a call by name, with defaults."""
+    try:
+        bound = signature.bind(*args, **options)
+    except TypeError as error:
+        raise ProgramError(
+            f"layers.{name} does not take these arguments: {error}.",
+            hint=f"It is {name}{bare(signature)}.",
+        ) from None
+    bound.apply_defaults()
+    return bound.arguments
+
+
+def _translated(layer: str, signature: Signature, arguments: Arguments, known: Any) -> Arguments:
+    given: Arguments = {}
     for name, value in arguments.items():
         becomes = signature.parameters[name].annotation
         if becomes in ("any", "target", "activation"):

@@ -6,6 +6,7 @@ columns is that of the second.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from psrt.fluid.adapting.loop_lookups import lookup_in_loop
 from psrt.fluid.adapting.nested import declare_nested, fed_lists
 from psrt.fluid.adapting.targets import as_rows, in_columns, in_rows
 from psrt.fluid.framework import default_main_program, program_guard
-from psrt.fluid.names import Variable, dtype_name
+from psrt.fluid.names import Variable, dtype_name, unique_name
 from psrt.fluid.parameters import ParamAttr, admission_of, attr_of
 from psrt.graph import layers as psrt_layers
 from psrt.graph.builder import program as psrt_program
@@ -175,8 +176,10 @@ def auc(
     four counts: positives and negatives of the second, and of the first.
 
     `input` (rows, 2) has the probability of class 1 in its second column, (rows, 1) in its only
-    one; `label` (rows, 1) is 0 or 1. With `slide_steps` 0 both are that of all batches.
+    one; `label` (rows, 1) is 0 or 1. With `slide_steps` 0 both are that of all batches. The counts
+    are state vars `_generated_var_0` to `_generated_var_3`, or of further numbers, as in Fluid.
     """
+    counts = [unique_name.generate("_generated_var") for _ in range(4)]
     scores = input = as_rows(input)
     label = as_rows(label)
     if input.shape[-1] == 2:
@@ -185,17 +188,26 @@ def auc(
         label = label.astype("float32")
     options = {"bins": num_thresholds + 1, "curve": curve}
     running = _called(psrt_layers.auc, scores, label, **options)
-    of_last = running
     if slide_steps:
         of_last = _called(psrt_layers.sliding_auc, scores, label, slide_steps, **options)
-    return running, of_last, [*_counts(of_last), *_counts(running)]
+    else:
+        of_last = _called(psrt_layers.auc, scores, label, **options)
+    return running, of_last, [*_counts(of_last, counts[:2]), *_counts(running, counts[2:])]
 
 
-def _counts(area: Variable) -> list[Variable]:
-    """The positives and negatives that an AUC counts."""
+def _counts(area: Variable, names: Sequence[str]) -> list[Variable]:
+    """The positives and negatives that an AUC counts, which get these names."""
     program = area.program
-    layer = next(op for op in program.graph.ops if area.name in op.writes())
-    return [program.variable(layer.inputs[slot][0]) for slot in ("positives", "negatives")]
+    graph = program.graph
+    at = next(at for at, op in enumerate(graph.ops) if area.name in op.writes())
+    inputs, outputs = dict(graph.ops[at].inputs), dict(graph.ops[at].outputs)
+    for slot, name in zip(("positives", "negatives"), names, strict=True):
+        (old,) = inputs[slot]
+        graph.vars[name] = dataclasses.replace(graph.vars.pop(old), name=name)
+        for slots in (inputs, outputs):
+            slots.update({key: (name,) for key, known in slots.items() if known == (old,)})
+    graph.ops[at] = dataclasses.replace(graph.ops[at], inputs=inputs, outputs=outputs)
+    return [program.variable(name) for name in names]
 
 
 def sequence_pad(

@@ -8,10 +8,11 @@ dataset      files for `train_from_dataset`
 
 from psrt.fluid.feeding import reader
 from psrt.fluid.feeding.data_feeder import DataFeeder
-from psrt.fluid.feeding.dataset import DatasetFactory, InMemoryDataset, QueueDataset
+from psrt.fluid.feeding.dataset import CoreDataset, DatasetFactory, InMemoryDataset, QueueDataset
 from psrt.fluid.feeding.reader import DataLoader, PyReader, next_feed
 
 __all__ = [
+    "CoreDataset",
     "DataFeeder",
     "DataLoader",
     "DatasetFactory",

@@ -9,7 +9,7 @@ blas_threads  the number of BLAS threads of a program
 runs          runs of a program over a scope, by psrt's executors
 ending        failure of a script, as far as an exit handler can detect it
 connection    a trainer's way to its pservers, one for each transpiled program
-profiled      steps of one call, under the profiler of this process if one records
+steps         steps of one call, under the profiler of this process if one records
 reports       reports of the values that `train_from_dataset` fetches
 watching      `debug=True` of `train_from_dataset`
 paddle_files  PaddlePaddle's own files of vars and models
@@ -22,7 +22,7 @@ saved_models  models to predict with, in the form of `psrt.save_inference_model`
 predictors    predictors by the names of Fluid's inference library
 """
 
-from psrt.fluid.running import profiled
+from psrt.fluid.running import steps
 from psrt.fluid.running.blas_threads import bound_blas
 from psrt.fluid.running.connection import connected, disconnect
 from psrt.fluid.running.fetched import FetchedRates, FetchedTensors, rates_alone
@@ -42,7 +42,6 @@ from psrt.fluid.running.predictors import (
     PaddleTensor,
     create_paddle_predictor,
 )
-from psrt.fluid.running.profiled import run_steps
 from psrt.fluid.running.reports import FetchHandler, PeriodicReport, TimedReport
 from psrt.fluid.running.runs import LocalRun, ReplicatedRun, Run, initialise, sequential
 from psrt.fluid.running.saved_models import load_inference_model, save_inference_model
@@ -70,6 +69,7 @@ from psrt.fluid.running.scope import (
     keep_fed,
     scope_guard,
 )
+from psrt.fluid.running.steps import run_steps
 from psrt.fluid.running.values import (
     Batch,
     Feed,
@@ -88,7 +88,7 @@ Tensor = LoDTensor  # its name in PaddlePaddle before sequences
 __all__ = ["load", "load_program_state", "save", "set_program_state"]
 __all__ += ["AnalysisConfig", "NativeConfig", "PaddleBuf", "PaddleDType", "PaddlePredictor"]
 __all__ += ["PaddleTensor", "create_paddle_predictor"]
-__all__ += ["FetchHandler", "PeriodicReport", "TimedReport", "profiled", "run_steps"]
+__all__ += ["FetchHandler", "PeriodicReport", "TimedReport", "run_steps", "steps"]
 __all__ += ["Batch", "Feed", "Fetch", "FluidArray", "FluidScope", "LoDTensor", "LoDTensorArray"]
 __all__ += ["LocalRun", "bound_blas", "from_dlpack", "shared_out"]
 __all__ += ["ReplicatedRun", "Run", "Scope", "Tensor", "create_random_int_lodtensor", "tensors_of"]

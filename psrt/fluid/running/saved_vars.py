@@ -153,11 +153,20 @@ def load_persistables(
 
 
 def program_of(given: Any) -> FluidProgram:
-    """Return a program, that of a compiled one, or the default one for None."""
+    """Return a program, that of a compiled one, or the default one for None.
+
+    Raises `NotAProgramError` for anything else.
+    """
     if given is None:
         return default_main_program()
-    program: FluidProgram = given if isinstance(given, FluidProgram) else given.program
+    program = given if isinstance(given, FluidProgram) else getattr(given, "program", None)
+    if not isinstance(program, FluidProgram):
+        raise NotAProgramError(f"main_program is {given!r}, which is not a Program.")
     return program
+
+
+class NotAProgramError(ProgramError, TypeError):
+    """Something else than a program was given for one."""
 
 
 def is_parameter(var: Variable) -> bool:

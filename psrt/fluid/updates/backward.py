@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from psrt.core.errors import ProgramError
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import Variable, differentiated, first_values, scalar
-from psrt.fluid.updates.optimizer import Names, ParamsGrads, freeze
+from psrt.fluid.updates.optimizer import Names, ParamsGrads, only_training
 from psrt.graph import backward as _psrt
 from psrt.graph import layers
 
@@ -24,11 +24,11 @@ def append_backward(
     """
     program = loss.program
     assert isinstance(program, FluidProgram)
-    freeze(program, parameter_list, no_grad_set)
     also = differentiated(program)
     if not also and not program.graph.parameters:
         also = first_values(program)
-    made = _psrt.append_backward(program.graph, scalar(loss), also)
+    with only_training(program, parameter_list, no_grad_set):
+        made = _psrt.append_backward(program.graph, scalar(loss), also)
     return [(program.variable(name), program.variable(g)) for name, g in made.items()]
 
 

@@ -9,7 +9,8 @@ Adadelta does not use its rate. Numbers a formula does not allow raise `ConfigEr
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias, TypedDict, Unpack
 
 from psrt.core.errors import ProgramError
@@ -57,10 +58,10 @@ class Optimizer:
         """
         program = loss.program
         assert isinstance(program, FluidProgram)
-        freeze(program, parameter_list or self._parameters, no_grad_set)
         if self._clip is not None:
             set_gradient_clip(self._clip, program=program)
-        with program.written_into():
+        chosen = only_training(program, parameter_list or self._parameters, no_grad_set)
+        with chosen, program.written_into():
             made = self.declaration.minimize(scalar(loss), differentiated(program))
         updates = [op for op in program.graph.ops if op.role == "optimize"]
         gradients = [(program.variable(p), program.variable(g)) for p, g in made.items()]
@@ -80,8 +81,8 @@ class Optimizer:
         """
         program = loss.program
         assert isinstance(program, FluidProgram)
-        freeze(program, parameter_list or self._parameters, no_grad_set)
-        with program.written_into():
+        chosen = only_training(program, parameter_list or self._parameters, no_grad_set)
+        with chosen, program.written_into():
             made = append_backward(program.graph, scalar(loss), differentiated(program))
         return [(program.variable(name), program.variable(g)) for name, g in made.items()]
 
@@ -107,8 +108,13 @@ class Optimizer:
         return self.apply_gradients(params_grads)
 
 
-def freeze(program: FluidProgram, trained: Names | None, frozen: Names | None) -> None:
-    """Mark parameters as not trainable unless among `trained`, or if among `frozen`."""
+@contextmanager
+def only_training(
+    program: FluidProgram, trained: Names | None, frozen: Names | None
+) -> Iterator[None]:
+    """Let a backward pass in the block leave out parameters: those not among `trained`, if given,
+    and those among `frozen`. Another loss may train them.
+    """
     records = program.graph.parameters
     kept = set(records) if trained is None else names_among(trained)
     out = names_among(frozen or ())
@@ -118,8 +124,14 @@ def freeze(program: FluidProgram, trained: Names | None, frozen: Names | None) -
             f"minimize names {', '.join(sorted(strangers))}, which is no parameter of the program.",
             hint="Gradients are cut at parameters alone.",
         )
-    for name in (records.keys() - kept) | out:
+    left_out = [name for name in (records.keys() - kept) | out if records[name].trainable]
+    for name in left_out:
         records[name] = dataclasses.replace(records[name], trainable=False)
+    try:
+        yield
+    finally:
+        for name in left_out:
+            records[name] = dataclasses.replace(records[name], trainable=True)
 
 
 class Common(TypedDict, total=False):

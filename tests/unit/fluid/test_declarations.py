@@ -114,6 +114,28 @@ def test_only_the_parameters_listed_are_trained_and_none_that_is_excluded() -> N
     assert [name for name, record in records().items() if record.optimizer] == ["fc_1.w_0"]
 
 
+def test_two_losses_train_the_parameters_that_each_is_given() -> None:
+    hidden = fluid.layers.fc(fluid.layers.data("x", [2]), 2, param_attr="first", bias_attr=False)
+    losses = [
+        fluid.layers.mean(fluid.layers.fc(hidden, 1, param_attr=name, bias_attr=False))
+        for name in ("one", "two")
+    ]
+    for loss, names in zip(losses, (["one"], ["two", "first"]), strict=True):
+        opt.SGD(0.5).minimize(loss, parameter_list=names)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    scope = fluid.global_scope()
+    before = {name: scope[name].copy() for name in ("first", "one", "two")}
+
+    exe.run(feed={"x": np.ones((1, 2), "f4")})
+
+    out = before["first"].sum(axis=0, keepdims=True).T
+    np.testing.assert_allclose(scope["one"], before["one"] - 0.5 * out, rtol=1e-5)
+    np.testing.assert_allclose(scope["two"], before["two"] - 0.5 * out, rtol=1e-5)
+    moved = 0.5 * np.ones((2, 1), "f4") @ before["two"].T
+    np.testing.assert_allclose(scope["first"], before["first"] - moved, rtol=1e-5)
+
+
 def test_a_layer_shares_a_parameter_that_is_trained_already() -> None:
     x, label = fluid.layers.data("x", [2]), fluid.layers.data("label", [1])
     attr = fluid.ParamAttr("w", learning_rate=0.5, regularizer=fluid.regularizer.L2Decay(0.1))

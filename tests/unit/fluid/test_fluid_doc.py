@@ -12,7 +12,7 @@ import pytest
 import psrt.fluid as fluid
 from psrt.core.errors import PsrtError
 from psrt.core.tensors import Ragged
-from psrt.fluid import clip, initializer, io, nets, optimizer
+from psrt.fluid import clip, initializer, optimizer
 from psrt.fluid.adapting import layer_table
 from psrt.fluid.layers import LAYERS, signature_of
 from psrt.fluid.names import EDGES
@@ -23,11 +23,9 @@ TEXT = page("reference/fluid.md")
 INSTEAD = {
     "fluid": fluid._INSTEAD,
     "fluid.layers": layer_table.INSTEAD,
-    "fluid.nets": nets._INSTEAD,
     "fluid.optimizer": optimizer._INSTEAD,
     "fluid.initializer": initializer._INSTEAD,
     "fluid.clip": clip._INSTEAD,
-    "fluid.io": io._INSTEAD,
 }
 
 

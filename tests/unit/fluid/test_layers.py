@@ -236,7 +236,26 @@ def test_auc_takes_two_columns_and_gives_three_things() -> None:
 
     assert [value.tolist() for value in values] == [[0.75], [0.75]]
     assert [state.persistable for state in states] == [True] * 4
-    assert [state.name for state in states[2:]] == ["auc_0.positives", "auc_0.negatives"]
+    assert [state.name for state in states] == [f"_generated_var_{n}" for n in range(4)]
+
+
+def test_counts_of_an_auc_are_set_to_zero_by_fluids_names() -> None:
+    scores, label = layers.data("scores", [2]), layers.data("label", [1], dtype="int64")
+    areas = layers.auc(scores, label, slide_steps=0)[:2]
+    exe, scope = fluid.Executor(), fluid.global_scope()
+    exe.run(fluid.default_startup_program())
+
+    def batch(positive: int) -> list[float]:
+        feed = {"scores": np.array([[0.6, 0.4], [0.2, 0.8]], "f4")}
+        feed["label"] = np.array([[1 - positive], [positive]])
+        return [value.item() for value in exe.run(feed=feed, fetch_list=areas)]
+
+    assert [batch(1), batch(0)] == [[1.0, 1.0], [0.5, 0.5]]
+    for number in range(4):
+        tensor = scope.var(f"_generated_var_{number}").get_tensor()
+        tensor.set(np.zeros(tensor._get_dims(), "int64"), fluid.CPUPlace())
+
+    assert batch(0) == [0.0, 0.0]
 
 
 def test_an_auc_slides_over_the_last_batches() -> None:

@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from psrt.core.errors import ConfigError, ProgramError
 from psrt.fluid.incubate.fleet.base.role_maker import RoleMakerBase
 
-__all__ = ["Fleet"]
+__all__ = ["Fleet", "share_of"]
+
+
+def share_of(files: Sequence[str], index: int, workers: int) -> list[str]:
+    """Return the run of files of worker `index`: near-equal, first workers larger."""
+    each, more = divmod(len(files), workers)
+    first = index * each + min(index, more)
+    return list(files[first : first + each + (index < more)])
 
 
 class Fleet:
@@ -62,10 +69,7 @@ class Fleet:
         """
         if isinstance(files, str):
             raise ConfigError(f"split_files was given the string {files!r}, expected a list.")
-        each, more = divmod(len(files), self.worker_num())
-        index = min(self.worker_index(), self.worker_num())
-        first = index * each + min(index, more)
-        return list(files[first : first + each + (index < more)])
+        return share_of(files, min(self.worker_index(), self.worker_num()), self.worker_num())
 
     get_file_shard = split_files
 

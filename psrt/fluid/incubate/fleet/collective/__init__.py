@@ -24,6 +24,7 @@ from psrt.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker, Role
 from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler import DistributedTranspiler
 from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.transpiler_optimizer import (
     ProgramPair,
+    check_optimizer,
 )
 from psrt.fluid.names import Variable
 from psrt.fluid.transpiler import DistributeTranspilerConfig, FluidTranspiler
@@ -72,11 +73,7 @@ class CollectiveOptimizer:
         role: RoleMakerBase | None = None,
         on_parts: Callable[[ProgramPair], None] | None = None,
     ) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise ConfigError(
-                f"distributed_optimizer was given a {type(optimizer).__name__}.",
-                hint="Give an optimizer of fluid.optimizer.",
-            )
+        check_optimizer(optimizer)
         if strategy is not None and not isinstance(strategy, CollectiveStrategy):
             raise ConfigError(
                 f"distributed_optimizer was given a {type(strategy).__name__} as its strategy.",

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from psrt.fluid.incubate.fleet.base.fleet_base import share_of
+
 log = logging.getLogger("psrt.fluid")
 
 RETRY_S = 3.0
@@ -87,9 +89,7 @@ class HDFSClient:
     @staticmethod
     def split_files(files: Sequence[str], trainer_id: int, trainers: int) -> list[str]:
         """Return the files of one trainer: a near-equal run, larger ones first."""
-        size, larger = divmod(len(files), trainers)
-        first = trainer_id * size + min(trainer_id, larger)
-        return list(files[first : first + size + (trainer_id < larger)])
+        return share_of(files, trainer_id, trainers)
 
     def download(
         self,

@@ -46,11 +46,7 @@ class TranspilerOptimizer:
         role: RoleMakerBase | None = None,
         on_parts: Callable[[ProgramPair], None] | None = None,
     ) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise ConfigError(
-                f"distributed_optimizer was given a {type(optimizer).__name__}.",
-                hint="Give an optimizer of fluid.optimizer.",
-            )
+        check_optimizer(optimizer)
         self._optimizer, self._strategy = optimizer, _strategy(strategy)
         self._role, self._on_parts = role, on_parts
 
@@ -76,6 +72,15 @@ class TranspilerOptimizer:
         assert isinstance(program, FluidProgram)
         self._on_parts(parts_of(program, startup_program, self._strategy, self._role))
         return made
+
+
+def check_optimizer(given: object) -> None:
+    """Raise `ConfigError` for what is no optimizer of `fluid.optimizer`."""
+    if not isinstance(given, Optimizer):
+        raise ConfigError(
+            f"distributed_optimizer was given a {type(given).__name__}.",
+            hint="Give an optimizer of fluid.optimizer.",
+        )
 
 
 def parts_of(
