@@ -50,6 +50,16 @@ def make(
     pservers = PserverGroup(
         plan, clients, **limits, wire=wire, retained=retained, kept_calls=kept_calls
     )
+    return _of_mode(mode, pservers, on_wait, own, gives_gradients)
+
+
+def _of_mode(
+    mode: CommunicationMode,
+    pservers: PserverGroup,
+    on_wait: Callable[[str], None],
+    own: LocalParameters | None,
+    gives_gradients: bool,
+) -> Communicator:
     match mode:
         case Sync():
             return SyncCommunicator(pservers, on_wait)

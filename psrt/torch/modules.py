@@ -74,6 +74,10 @@ class TableModule(OfMoment):
     def its_names(self) -> list[str]:
         return [each.name for each in self.its_tables()]
 
+    def extra_repr(self) -> str:
+        """The widths of the tables by name, for a print of the model."""
+        return ", ".join(f"{each.name}: {each.width}" for each in self.its_tables())
+
     def rows_at(self, ids: torch.Tensor) -> torch.device:
         """The device of rows of `ids`: that of ids on a GPU, else that of the module.
 

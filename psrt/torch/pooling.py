@@ -50,11 +50,8 @@ def pooled_rows(
         weights = on_device(weights, positions.device).to(rows.dtype)
     if weights is None and padding is None and mode in _POOLS and _is_plain(rows):
         ends = _ends(positions, offsets, include_last_offset)
-        if ends is not None and len(ends) == positions.numel() + 1 and _are_single(ends):
-            return gathered_rows(rows, positions.reshape(-1))
         if ends is not None:
-            bags: torch.Tensor = _Pooled.apply(rows, positions.reshape(-1), ends, _POOLS[mode])
-            return bags
+            return _pooled_here(rows, positions.reshape(-1), ends, mode)
     return F.embedding_bag(
         positions,
         rows,
@@ -64,6 +61,14 @@ def pooled_rows(
         include_last_offset=include_last_offset,
         padding_idx=padding,
     )
+
+
+def _pooled_here(rows: torch.Tensor, positions: torch.Tensor, ends: I64, mode: str) -> torch.Tensor:
+    """Pool by psrt's kernels; bags of one id each are its rows."""
+    if len(ends) == len(positions) + 1 and _are_single(ends):
+        return gathered_rows(rows, positions)
+    bags: torch.Tensor = _Pooled.apply(rows, positions, ends, _POOLS[mode])
+    return bags
 
 
 def _is_plain(rows: torch.Tensor) -> bool:

@@ -190,7 +190,7 @@ def look_up_all(
 
 
 def _read(asked: Sequence[tuple[Table, torch.Tensor]], device: torch.device | None) -> list[Lookup]:
-    parts = [unique(_ids(ids)) for _, ids in asked]
+    parts = [unique(numbers_of_ids(ids)) for _, ids in asked]
     wanted = {table.name: ids for (table, _), (ids, _) in zip(asked, parts, strict=True)}
     rows = asked[0][0].session.pull(wanted)
     return [
@@ -203,10 +203,10 @@ def _is_same(lookup: Lookup, ids: torch.Tensor, device: torch.device) -> bool:
     """True if `lookup` is that of `ids`, unless the tensor was filled with others since then."""
     if lookup.asked is not ids or lookup.rows.device != device:
         return False
-    return np.array_equal(lookup.ids[lookup.at], _ids(ids))
+    return np.array_equal(lookup.ids[lookup.at], numbers_of_ids(ids))
 
 
-def _ids(ids: torch.Tensor) -> I64:
+def numbers_of_ids(ids: torch.Tensor) -> I64:
     """The ids (n,) int64 of a tensor of any shape; raises `ProgramError` unless it is integer."""
     if ids.dtype not in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8):
         raise ProgramError(

@@ -48,7 +48,7 @@ class TableOptimizer(torch.optim.Optimizer):
         if reduce not in REDUCTIONS:
             raise ConfigError(f"reduce is {reduce!r}.", hint=f"Use {' or '.join(REDUCTIONS)}.")
         self._stepped: list[Table | DenseOnServer] = [*self._tables, *self._served]
-        self._session = _session_of(self._stepped)
+        self._session = session_of(self._stepped)
         self.steps = 0
         groups: list[dict[str, Any]] = [
             {"params": [], "name": table.name, "lr": table.first_rate} for table in self._tables
@@ -155,13 +155,12 @@ def _as_module(given: torch.nn.Module | Iterable[torch.nn.Module]) -> torch.nn.M
     return torch.nn.ModuleList(several)
 
 
-def _session_of(stepped: Sequence[Table | DenseOnServer]) -> TableSession:
-    """The one session of what an optimizer steps; raises `ProgramError` without exactly one."""
+def session_of(stepped: Sequence[Table | DenseOnServer]) -> TableSession:
+    """The one session of tables and dense parameters; raises `ProgramError` without exactly one."""
     if not stepped:
         raise ProgramError(
             "the model has no tables of psrt.torch.",
-            hint="Give TableOptimizer a model with an Embedding, EmbeddingBag, collection or "
-            "DenseOnServer.",
+            hint="Give a model with an Embedding, EmbeddingBag, collection or DenseOnServer.",
         )
     session = stepped[0].session
     assert isinstance(session, TableSession)

@@ -22,9 +22,13 @@ class RunPosition:
         self.run = secrets.token_hex(8)
 
     def begin(self, found: Beginning) -> Position:
-        """Begin with a cut; a `psrt.communicator.base.BeginsAt`."""
+        """Begin with a cut, or anew; a `psrt.communicator.base.BeginsAt`.
+
+        A cut before the first step names the run that trainers agree on later.
+        """
         self.found = found
-        return self._cuts.begin(found)
+        self._cuts.begin(found)
+        return self._cuts.first_position()
 
     @property
     def resumed_run(self) -> str:

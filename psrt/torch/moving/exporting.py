@@ -6,6 +6,7 @@ Every module with a table becomes one with the rows as a parameter; the others a
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -35,12 +36,10 @@ def export(
     """
     sizes = num_embeddings or {}
     _check_known(sizes, [table.name for table in tables_of(model)])
-    known: dict[str, tuple[F32, I64 | None]] = {}
+    rows_of = functools.cache(lambda table: _rows_of(table, sizes.get(table.name)))
 
     def plain(table: Table, pooling: str, **arguments: Any) -> PlainTable:
-        if table.name not in known:
-            known[table.name] = _rows_of(table, sizes.get(table.name))
-        return _plain_table(table, known[table.name], pooling, arguments)
+        return _plain_table(table, rows_of(table), pooling, arguments)
 
     memo: dict[int, Any] = {
         id(module): _replacement(module, plain).to(module.dtype)

@@ -8,12 +8,11 @@ from typing import Any
 import torch
 
 from psrt.core.errors import ProgramError
-from psrt.core.types import I64
 from psrt.torch.embedding_collections import EmbeddingCollection
 from psrt.torch.jagged import Jagged
 from psrt.torch.modules import Embedding, EmbeddingBag
 from psrt.torch.rows_ahead import BatchLookups, lookups_of
-from psrt.torch.table import Table
+from psrt.torch.table import Table, numbers_of_ids
 
 Asked = list[tuple[Table, torch.Tensor]]
 
@@ -32,7 +31,8 @@ class BatchIds:
         self._ids = ids
 
     def lookups(self, batch: Any) -> BatchLookups:
-        """The lookups of a batch; raises `ProgramError` if it has no ids of any table."""
+        """The lookups of a batch; raises `ProgramError` if it has no ids of any table, or
+        ids that are no integers."""
         given = batch if self._ids is None else self._ids(batch)
         sources = list(_sources(given))
         asked = [pair for module in self._modules for pair in _asked(module, sources)]
@@ -43,7 +43,7 @@ class BatchIds:
                 hint="Give Prefetch ids=lambda batch: {'name of the table': batch[0]}.",
             )
         distinct = {(table.name, id(ids)): (table.name, ids) for table, ids in asked}
-        return lookups_of((name, _numbers(ids)) for name, ids in distinct.values())
+        return lookups_of((name, numbers_of_ids(ids)) for name, ids in distinct.values())
 
 
 def _sources(given: Any) -> Iterator[Any]:
@@ -80,11 +80,6 @@ def _tensors(given: Any) -> list[torch.Tensor]:
     several = given if isinstance(given, list) else [given]
     ids = [each[0] if isinstance(each, tuple) else each for each in several]
     return [each for each in ids if isinstance(each, torch.Tensor)]
-
-
-def _numbers(ids: torch.Tensor) -> I64:
-    numbers: I64 = ids.detach().reshape(-1).to("cpu", torch.int64).contiguous().numpy()
-    return numbers
 
 
 __all__ = ["BatchIds"]

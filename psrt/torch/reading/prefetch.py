@@ -28,7 +28,7 @@ from psrt.torch.reading.pulled_rows import PulledRows
 from psrt.torch.reading.read_batch import LEAVE_TIMEOUT_S, ReadBatch
 from psrt.torch.rows_ahead import BatchLookups, Rows, Wanted, joined
 from psrt.torch.session import TableSession
-from psrt.torch.table_optimizer import tables_of
+from psrt.torch.table_optimizer import session_of, tables_of
 
 log = logging.getLogger("psrt.torch")
 
@@ -61,10 +61,8 @@ class Prefetch(Generic[Batch]):
         ids: Callable[[Batch], Any] | None = None,
     ) -> None:
         self._ids = BatchIds(model, ids)
-        session = tables_of(model)[0].session
-        assert isinstance(session, TableSession)
-        self._session, self._loader = session, loader
-        self._staleness = _staleness(session, exact, max_staleness)
+        self._session, self._loader = session_of(tables_of(model)), loader
+        self._staleness = _staleness(self._session, exact, max_staleness)
         self._depth = _at_least_one("depth", depth)
         self._skips, self._warned = 0, False
         self._state: dict[str, Any] = {"batches": 0}

@@ -9,12 +9,13 @@ cut is then deleted with its torch part. In another directory the newest `keep` 
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import logging
 import pickle
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -47,8 +48,8 @@ class Checkpointer:
         for name, each in objects.items():
             if not (hasattr(each, "state_dict") and hasattr(each, "load_state_dict")):
                 raise ProgramError(
-                    f"{name} is a {type(each).__name__}, which has no state_dict and "
-                    "load_state_dict: it could not be saved.",
+                    f"{name} is of type {type(each).__name__}, which has no state_dict or no "
+                    "load_state_dict: it cannot be saved.",
                     hint="Give numbers and texts of your own as an object with these methods.",
                 )
         self._session, self._objects, self._keep = session, objects, keep
@@ -83,8 +84,9 @@ class Checkpointer:
         """Restore the objects from the cut that the pservers began with; returns its number.
 
         0 if they began anew: nothing is loaded. Call it once all modules are made, before the first
-        step. Raises `ConfigError` if the directory has no torch part of that cut, `JobError` if
-        tables are beyond it, because this rank has trained before in the running job.
+        step. Raises `ConfigError` if the directory has no torch part of that cut, or that lacks an
+        object, `JobError` if tables are beyond it, because this rank has trained before in the
+        running job.
         """
         session = self._session
         session.open()
@@ -93,23 +95,26 @@ class Checkpointer:
             return 0
         place = directory_at(directory)
         files = self._files_of(place, cut)
-        rank, states = session.backend.trainer_id, dict[int, dict[str, Any]]()
+        self._restore(len(files), functools.cache(lambda rank: _read(place, cut, files[rank])))
+        return cut
 
-        def state_of(number: int) -> dict[str, Any]:
-            if number not in states:
-                states[number] = _read(place, cut, files[number])
-            return states[number]
-
-        same = len(files) == session.backend.trainers
-        mine = state_of(rank % len(files))
+    def _restore(self, ranks: int, state_of: Callable[[int], dict[str, Any]]) -> None:
+        """Restore the objects from those of `ranks` former ranks."""
+        backend = self._session.backend
+        mine = state_of(backend.trainer_id % ranks)
+        if missing := sorted(self._objects.keys() - mine.keys()):
+            raise ConfigError(
+                f"the torch part of the cut has no {', '.join(missing)}; it has "
+                f"{', '.join(sorted(mine.keys() - {_RNG}))}. Nothing was loaded.",
+                hint="Give the Checkpointer what was saved, by the same names.",
+            )
         for name, each in self._objects.items():
             if hasattr(each, "load_state_dicts"):
-                each.load_state_dicts([state_of(n)[name] for n in range(len(files))])
+                each.load_state_dicts([state_of(rank)[name] for rank in range(ranks)])
             else:
                 each.load_state_dict(mine[name])
-        if same:
+        if ranks == backend.trainers:
             torch.set_rng_state(mine[_RNG])
-        return cut
 
     def _write(self, place: Directory, cut: int) -> dict[str, Any]:
         rank, buffer = self._session.backend.trainer_id, io.BytesIO()

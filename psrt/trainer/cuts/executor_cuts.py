@@ -73,13 +73,14 @@ class ExecutorCuts:
         """Count steps outside of passes from now on."""
         self._batches = 0
 
+    def first_position(self) -> Position:
+        """The position before the next step; it has the `note` of the time of a cut."""
+        return self._here(lambda: self.note)
+
     def position_after(self, fetched: list[Any]) -> Position:
         """The position after a step that no pass has."""
-        self.steps += 1
-        arrays = self._values.arrays()
-        facts = {"psrt_executor": _VERSION, "steps": self.steps, "batches": self._batches}
-        noted = {**facts, "note": self.note}
-        return lambda: json.dumps({**noted, "kept": plain_of(arrays)})
+        self.steps, note = self.steps + 1, self.note
+        return self._here(lambda: note)
 
     def position_in_pass(
         self, batch: PreparedBatch, following: PreparedBatch | None, fetched: list[Any]
@@ -87,6 +88,11 @@ class ExecutorCuts:
         """The position after a step of a pass."""
         self._batches += 1
         return self.position_after(fetched)
+
+    def _here(self, note: Callable[[], str]) -> Position:
+        arrays = self._values.arrays()
+        facts = {"psrt_executor": _VERSION, "steps": self.steps, "batches": self._batches}
+        return lambda: json.dumps({**facts, "note": note(), "kept": plain_of(arrays)})
 
     def make(
         self, communicator: Communicator, round: Callable[[], None] | None, timeout_s: float

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="psrt.torch needs torch")
@@ -58,6 +60,36 @@ def test_a_second_backward_of_a_graph_is_a_second_update(bag):
         tables.zero_grad()
 
     assert sums(bag)["ids"] == pytest.approx(before["ids"] - 2 * first, abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_order_of_forwards_backwards_and_steps_computes_what_torch_computes(seed):
+    random, graphs = Random(seed), []
+    torch.manual_seed(seed)
+    mode, given = random.choice(["sum", "mean", "max"]), [pt.optim.SGD(0.1), pt.optim.Adagrad(0.1)]
+    kind = random.randrange(2)
+    with pt.local(seed=seed) as session:
+        ours = pt.EmbeddingBag(4, "items", mode=mode, optimizer=given[kind])
+        theirs = torch.nn.EmbeddingBag(20, 4, mode=mode)
+        theirs.weight.data = torch.from_numpy(session.pull({"items": range(20)})["items"].copy())
+        made = (torch.optim.SGD, torch.optim.Adagrad)[kind](theirs.parameters(), 0.1)
+        optimizers = pt.TableOptimizer(ours), made
+        for _ in range(60):
+            act = random.choice(["forward", "forward", "backward", "backward", "step", "drop"])
+            if act == "forward" and len(graphs) < 3:
+                ids, weights = torch.randint(0, 20, (3, 2)), torch.randn(3, 4)
+                graphs.append([(each(ids) * weights).sum() for each in (ours, theirs)])
+            elif act == "backward" and graphs:
+                for loss in graphs.pop(random.randrange(len(graphs))):
+                    loss.backward()
+            elif act in ("step", "drop"):
+                for each in optimizers:
+                    if act == "step":
+                        each.step()
+                    each.zero_grad()
+        found = torch.from_numpy(session.pull({"items": range(20)})["items"])
+
+    assert torch.allclose(found, theirs.weight, atol=1e-5)
 
 
 def test_rows_of_an_ended_step_serve_no_lookup(bag):

@@ -15,9 +15,11 @@ torch = pytest.importorskip("torch", reason="psrt.torch needs torch")
 import psrt.torch as pt  # noqa: E402
 from psrt import checkpoint  # noqa: E402
 from psrt.cli.checkpoint.contents import position_text  # noqa: E402
+from psrt.communicator.base import Beginning  # noqa: E402
 from psrt.core.errors import ConfigError, DataError, StorageError  # noqa: E402
 from psrt.pserver.checkpoints import compact, find_cut  # noqa: E402
 from psrt.storage.locate import directory_at  # noqa: E402
+from psrt.torch.cuts import RunPosition  # noqa: E402
 from psrt.torch.saving import unread  # noqa: E402
 
 EXAMPLES, BATCH, WIDTH = 23, 4, 3
@@ -150,10 +152,33 @@ def test_old_torch_parts_are_deleted_and_a_damaged_one_is_named(tmp_path: Path) 
             saver.load(str(place))
 
 
+def test_a_training_goes_on_from_a_cut_before_its_first_step(tmp_path: Path) -> None:
+    with pt.local(checkpoint_dir=str(tmp_path)) as session:
+        Training(session).checkpointer.save(str(tmp_path))
+
+    with pt.local(checkpoint_dir=str(tmp_path), resume=1) as session:
+        assert Training(session).checkpointer.load(str(tmp_path)) == 1
+
+
+def test_a_run_keeps_its_identity_without_a_step_among_other_numbers_of_trainers() -> None:
+    first, second, third = RunPosition(), RunPosition(), RunPosition()
+    at = first.begin(Beginning())
+    first.belong_to("run of all")
+
+    again = second.begin(Beginning(1, "", positions=(at(),)))
+    second.belong_to(second.resumed_run)
+    third.begin(Beginning(2, again()))
+
+    assert third.resumed_run == "run of all"
+
+
 def test_a_state_that_could_not_be_loaded_is_refused_when_it_is_saved(tmp_path: Path) -> None:
     class Odd:
         def state_dict(self) -> dict[str, Any]:
             return {"path": tmp_path}
+
+        def load_state_dict(self, state: dict[str, Any]) -> None:
+            raise NotImplementedError
 
     with pt.local(checkpoint_dir=str(tmp_path)) as session:
         Training(session).train(1)

@@ -33,6 +33,10 @@ def test_a_cast_model_trains_and_is_exported_with_its_dtype(model, dtype):
     assert torch.allclose(pt.export(model)(IDS), model(IDS), atol=1e-2)
 
 
+def test_a_printed_model_names_its_tables(model):
+    assert "EmbeddingBag(items: 4)" in repr(model)
+
+
 def test_a_collection_is_cast_and_takes_weights_of_its_dtype():
     with pt.local():
         bags = pt.EmbeddingBagCollection([pt.EmbeddingBagConfig("items", 4)]).double()

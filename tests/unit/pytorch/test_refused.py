@@ -142,8 +142,24 @@ def test_ids_of_an_example_that_are_no_int64_are_refused(ids):
 
 def test_objects_without_a_state_are_refused_before_training(session):
     assert isinstance(session, TableSession)
-    with pytest.raises(ProgramError, match="step is a int"):
+    with pytest.raises(ProgramError, match="step is of type int"):
         pt.Checkpointer(session, step=3)
+
+
+def test_objects_that_were_not_saved_are_named(tmp_path):
+    place = str(tmp_path)
+    with pt.local(checkpoint_dir=place) as session:
+        pt.Checkpointer(session, model=pt.Embedding(2, "a")).save(place)
+
+    with pt.local(checkpoint_dir=place, resume=1) as session:
+        model = pt.Embedding(2, "a")
+        with pytest.raises(ConfigError, match=r"no other; it has model. Nothing was loaded"):
+            pt.Checkpointer(session, model=model, other=torch.nn.Linear(2, 1)).load(place)
+
+
+def test_ids_read_ahead_are_whole_numbers(session):
+    with pytest.raises(ProgramError, match=r"torch\.float32"):
+        list(pt.Prefetch([{"a": torch.zeros(2)}], pt.Embedding(2, "a")))
 
 
 def test_weights_that_are_no_rows_are_refused(tmp_path):
