@@ -76,13 +76,19 @@ def tree(path: Path) -> ast.Module:
 
 
 @functools.cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of a file's syntax tree, which take longer to walk than to make."""
+    return tuple(ast.walk(tree(path)))
+
+
+@functools.cache
 def imports_of(module: str) -> tuple[Import, ...]:
     """The psrt imports of a module, wherever in it they are written."""
     return tuple(_imports(modules()[module]))
 
 
 def _imports(path: Path) -> Iterator[Import]:
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.name.startswith("psrt."):
@@ -93,6 +99,7 @@ def _imports(path: Path) -> Iterator[Import]:
                 yield Import(path, node.lineno, str(node.module), alias.name)
 
 
+@functools.cache
 def rooms() -> list[str]:
     return sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists())
 

@@ -25,7 +25,7 @@ def sources() -> list[Path]:
 def functions(path: Path) -> list[tuple[str, int]]:
     nodes = [
         node
-        for node in ast.walk(house.tree(path))
+        for node in house.nodes(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     return [(node.name, (node.end_lineno or 0) - node.lineno + 1) for node in nodes]
@@ -41,7 +41,7 @@ def files_by_folder() -> Counter[str]:
 
 
 def classes() -> Counter[str]:
-    nodes = (node for path in sources() for node in ast.walk(house.tree(path)))
+    nodes = (node for path in sources() for node in house.nodes(path))
     return Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
 
 

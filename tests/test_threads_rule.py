@@ -6,7 +6,7 @@ Pools of `concurrent.futures` are no threads in this sense: their futures hand e
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -18,8 +18,9 @@ NAMES = {"threading.Thread", "threading.Timer", "_thread.start_new_thread", "_th
 
 def constructed(tree: ast.AST) -> Iterator[int]:
     """Lines that call or subclass one of NAMES, under whatever name it was imported."""
-    imported = dict(imports(tree))
-    for node in ast.walk(tree):
+    nodes = tuple(ast.walk(tree))
+    imported = dict(imports(nodes))
+    for node in nodes:
         used: list[ast.expr] = []
         if isinstance(node, ast.Call):
             used = [node.func, *node.args]  # of partial, too
@@ -30,9 +31,9 @@ def constructed(tree: ast.AST) -> Iterator[int]:
                 yield each.lineno
 
 
-def imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
     """Local name and full name of everything imported."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((alias.asname or alias.name, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
