@@ -21,8 +21,9 @@ def run(fetch: fluid.Variable, **feed: object) -> np.ndarray:
     return exe.run(feed=feed, fetch_list=[fetch])[0]
 
 
-def test_importing_fluid_loads_no_kernels() -> None:
-    code = "import sys, psrt.fluid; sys.exit('numba' in sys.modules)"
+@pytest.mark.parametrize("module", ["psrt.fluid", "psrt.fluid.incubate.data_generator"])
+def test_importing_fluid_loads_no_kernels(module: str) -> None:
+    code = f"import sys, {module}; sys.exit('numba' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
