@@ -7,6 +7,7 @@ records of its own virtual shards and skips the others.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -45,7 +46,7 @@ class FreezableStripe(Protocol):
     def drop(self, ids: I64) -> None: ...
 
 
-class FreezableRows:
+class FreezableRows(ABC):
     """The state of a sparse table as freezes see it; tables add reads and updates."""
 
     spec: SparseTableSpec
@@ -63,18 +64,19 @@ class FreezableRows:
         self.restored_from: dict[int, Meta] = {}  # the newest facts by first virtual shard
 
     @property
+    @abstractmethod
     def rows(self) -> int:
-        raise NotImplementedError
+        """Rows of the table now."""
 
     @property
+    @abstractmethod
     def refused(self) -> int:
         """Updates of ids that were not admitted."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def logged_to(self) -> int:
         """The position up to which changes are logged; it grows until a restore."""
-        raise NotImplementedError
 
     def track_changes(self, consumer: str = CUTS) -> None:
         """Record from now on which rows change, so that a consumer can freeze deltas.
