@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psrt.core.errors import ConfigError, ErrorCode
+from psrt.core.hints import did_you_mean
 
 STRINGS = tuple[str, ...]
 _TRUE = ("1", "true", "yes", "on")
@@ -104,7 +105,8 @@ class Setting:
         parsed = _typed(value, self.type)
         if parsed is None or not self._within_limits(parsed):
             raise ConfigError(
-                f"{origin}: {self.key} is {value!r}, expected {self.expected}.", hint=self.help
+                f"{origin}: {self.key} is {value!r}, expected {self.expected}.",
+                hint=did_you_mean(value, filter(None, self.choices), self.help),
             )
         return parsed
 

@@ -412,3 +412,15 @@ def test_launch_declares_the_size_of_the_cluster() -> None:
     config = load(LaunchConfig, flags={"pservers": "3"}, environ=EMPTY).config
 
     assert (config.pservers, config.trainers) == (3, 2)
+
+
+def test_a_value_that_is_no_choice_names_the_nearest_one() -> None:
+    declared = next(s for s in settings_of("pserver", SECTIONS["pserver"]) if s.choices)
+
+    for value, hint in [
+        (declared.choices[0][:-1], f"Did you mean {declared.choices[0]}?"),
+        ("nothing-like-it", declared.help),
+    ]:
+        with pytest.raises(ConfigError) as caught:
+            declared.parse(value, "flag")
+        assert caught.value.hint == hint
