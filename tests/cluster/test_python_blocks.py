@@ -22,9 +22,12 @@ from psrt import layers
 from psrt.cli import main
 from psrt.config import overrides
 from psrt.trainer.models import export_onnx
+from tests.support.fluid_process import fresh
 from tests.support.live_pservers import free_port
 from tests.support.pages import DOCS, page
 from tests.support.pserver import daemon
+
+__all__ = ["fresh"]
 
 BLOCK = re.compile(r"```python[^\n]*\n(.*?)```", re.S)
 ELSEWHERE = {
@@ -215,8 +218,6 @@ def _files(folder: Path, patch: pytest.MonkeyPatch) -> None:
 
 @runs("reference/fleet.md")
 def _fleet(folder: Path, patch: pytest.MonkeyPatch) -> None:
-    import psrt.fluid as fluid
-
     (folder / "part-0").write_text("3 1 2 3 1 4\n" * 20)
     x, y = (
         fluid.layers.data("x", [3], dtype="float32"),

@@ -1,7 +1,7 @@
-"""Programs, names and scope of a snippet are its own, as in a process that runs it alone."""
+"""What Fluid keeps once a process is a snippet's own, as in a process that runs it alone."""
 
 from __future__ import annotations
 
-from tests.unit.fluid.conftest import fresh
+from tests.support.fluid_process import fresh
 
 __all__ = ["fresh"]

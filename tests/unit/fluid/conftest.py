@@ -1,19 +1,7 @@
-"""Programs, names and scope of a test are its own; Fluid keeps one of each for the process."""
+"""Programs, names, scope and fleets of a test are its own; Fluid keeps one of each a process."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from tests.support.fluid_process import fresh
 
-import pytest
-
-import psrt.fluid as fluid
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    with (
-        fluid.program_guard(fluid.Program(), fluid.Program()),
-        fluid.scope_guard(fluid.Scope()),
-        fluid.unique_name.guard(),
-    ):
-        yield
+__all__ = ["fresh"]
