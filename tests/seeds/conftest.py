@@ -1,4 +1,4 @@
-"""What Fluid keeps once a process is a snippet's own, as in a process that runs it alone."""
+"""Programs, names, scope and fleets of a snippet, as in a process that runs it alone."""
 
 from __future__ import annotations
 

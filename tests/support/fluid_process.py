@@ -1,4 +1,4 @@
-"""What Fluid keeps once for a process, begun anew for a test."""
+"""State that Fluid keeps once for a process, begun anew for a test."""
 
 from __future__ import annotations
 
