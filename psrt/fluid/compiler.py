@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from psrt.config.load import cpu_num
 from psrt.core.errors import ProgramError
 from psrt.core.hints import did_you_mean
 from psrt.executor import strategies
 from psrt.executor.strategies import ExecutionStrategy
+from psrt.fluid.feeding import next_feed
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import CPUPlace
 from psrt.fluid.running import (
     AnalysisConfig,
+    Batch,
+    Feed,
     FluidScope,
     LocalRun,
     NativeConfig,
@@ -21,6 +25,9 @@ from psrt.fluid.running import (
     ReplicatedRun,
     Run,
     connected,
+    feed_of,
+    run_async,
+    run_steps,
 )
 from psrt.fluid.transpiler import FluidBuildStrategy, drawn, joined_batches
 from psrt.partition.transpiler import TrainerProgram
@@ -44,18 +51,13 @@ class CompiledProgram:
         self._threading: ExecutionStrategy | None = None
         self._shared: CompiledProgram | None = None
         self.replicas = 0
-        self.steps = 1
+        self._iterations = 1
         self.predictor: PaddlePredictor | None = None
 
     @property
     def is_dry(self) -> bool:
         """True if runs compute nothing: `ExecutionStrategy.dry_run`."""
         return self._threading is not None and self._threading.dry_run
-
-    @property
-    def batches(self) -> int:
-        """The batches of a loader that one run takes: a replica has one, or several as one."""
-        return (self.replicas or 1) * joined_batches(self._build)
 
     @property
     def _is_data_parallel(self) -> bool:
@@ -88,7 +90,7 @@ class CompiledProgram:
             raise ProgramError(f"The program has no var {loss_name} to be its loss.", hint=hint)
         self._build = drawn(build_strategy or self._build)
         threading = exec_strategy or ExecutionStrategy()
-        self.steps = threading.num_iteration_per_run  # executors take a batch for each
+        self._iterations = threading.num_iteration_per_run  # each takes a batch
         self._threading = dataclasses.replace(threading, num_iteration_per_run=1)
         self._shared = share_vars_from
         places = [places] if isinstance(places, CPUPlace) else places
@@ -118,6 +120,49 @@ class CompiledProgram:
             scope.runs[self] = self._made(scope)
         run: Run = scope.runs[self]
         return run
+
+    def steps_of(self, given: Feed | Sequence[Feed] | None) -> int:
+        """Return the number of steps of a call; with `async_mode` each replica has its own."""
+        if not self._is_async(given):
+            return self._iterations
+        return self._iterations * (self.replicas if given is None else len(given))
+
+    def compute(
+        self,
+        run: Run,
+        given: Feed | Sequence[Feed] | None,
+        fetch: Sequence[str],
+        merged: bool = True,
+    ) -> list[Any]:
+        """Compute what was given, or the next batches of the program's loaders.
+
+        Returns the values of `fetch` in the last step. `run` is that of `run_over`.
+        """
+        if isinstance(run, ReplicatedRun) and self._is_async(given):
+            return run_async(run, self._batches_apart(given), fetch, merged)
+        return run_steps(run, self._next_batch(given), self._iterations, fetch, merged)
+
+    def _is_async(self, given: Feed | Sequence[Feed] | None) -> bool:
+        """Return True if each replica takes whole batches; one that is given is shared out."""
+        wanted = self._build is not None and self._build.async_mode and self.replicas > 0
+        is_local = not isinstance(self.program.job, TrainerProgram)
+        is_apart = given is None or (len(given) > 0 and not isinstance(given, Mapping))
+        return wanted and is_local and is_apart
+
+    def _next_batch(self, given: Feed | Sequence[Feed] | None) -> Callable[[], Batch]:
+        replicas = self.replicas or 1
+        if given is None:  # a replica has one batch of a loader, or several as one
+            return lambda: next_feed(self.program, replicas * joined_batches(self._build))
+        return lambda: feed_of(given, self.program.graph, replicas)
+
+    def _batches_apart(self, given: Feed | Sequence[Feed] | None) -> Iterator[Batch]:
+        graph, joined = self.program.graph, joined_batches(self._build)
+        for step in range(self.steps_of(given)):
+            if given is None:
+                yield next_feed(self.program, joined)
+            else:
+                assert not isinstance(given, Mapping)
+                yield feed_of(given[step % len(given)], graph)
 
     def _made(self, scope: FluidScope) -> Run:
         if not self.replicas:

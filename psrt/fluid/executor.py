@@ -20,7 +20,6 @@ from psrt.fluid.feeding import next_feed
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import CPUPlace, dtype_name, narrow_name
 from psrt.fluid.running import (
-    Batch,
     Feed,
     Fetch,
     FetchedRates,
@@ -114,21 +113,18 @@ class FluidExecutor:
         return_numpy: bool,
         merged: bool,
     ) -> list[Any]:
-        part, batches, steps = _part_of(program), 1, 1
-        if isinstance(program, CompiledProgram):
-            batches, steps = program.batches, program.steps
+        part = _part_of(program)
         feed = keep_fed(feed, part.graph, scope, isinstance(part.job, TrainerProgram))
-
-        def next_batch() -> Batch:
-            if feed is None:
-                return next_feed(part, batches)
-            return feed_of(feed, part.graph, batches)
-
         rates = FetchedRates(fetch_list)
         fetched = FetchedTensors(part, rates.vars, not return_numpy, merged)
         run = self._run_of(program, scope)
-        values = run_steps(run, next_batch, steps, fetched.names, merged)
-        scope.steps[part] += steps
+        if isinstance(program, CompiledProgram):
+            values = program.compute(run, feed, fetched.names, merged)
+            scope.steps[part] += program.steps_of(feed)
+        else:
+            batch = next_feed(part) if feed is None else feed_of(feed, part.graph)
+            values = run_steps(run, lambda: batch, 1, fetched.names, merged)
+            scope.steps[part] += 1
         return rates.beside(fetched.of(returned(values), scope), scope.steps[part] - 1)
 
     def train_from_dataset(

@@ -9,21 +9,9 @@ from psrt.core.errors import ConfigError
 from psrt.executor import strategies
 from psrt.executor.strategies import ExecutionStrategy
 from psrt.fluid.compiler import BuildStrategy, CompiledProgram
-from psrt.fluid.feeding import next_feed
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import no_cuda
-from psrt.fluid.running import (
-    Batch,
-    Feed,
-    Fetch,
-    FetchedTensors,
-    FluidScope,
-    chosen,
-    feed_of,
-    names_of,
-    returned,
-    run_steps,
-)
+from psrt.fluid.running import Feed, Fetch, FetchedTensors, FluidScope, chosen, names_of, returned
 
 
 class FluidParallelExecutor:
@@ -76,21 +64,15 @@ class FluidParallelExecutor:
     ) -> list[Any]:
         """Compute one batch, or a list of its parts; returns values of the whole batch.
 
-        Without a feed each replica takes a batch of the program's loaders.
+        Without a feed each replica takes a batch of the program's loaders. With `async_mode` these,
+        or the parts of a list, are a step each, and the values are those of the last one.
         """
         compiled, given = self._compiled, feed if feed is not None else feed_dict
         program = compiled.program
-
-        def next_batch() -> Batch:
-            if given is None:
-                return next_feed(program, compiled.batches)
-            return feed_of(given, program.graph, compiled.replicas)
-
         tensors = None if return_numpy else FetchedTensors(program, fetch_list)
         names = tensors.names if tensors else names_of(fetch_list, program.current)
         self._has_memory = True
-        run = compiled.run_over(self._scope)
-        values = returned(run_steps(run, next_batch, compiled.steps, names))
+        values = returned(compiled.compute(compiled.run_over(self._scope), given, names))
         return tensors.of(values, self._scope) if tensors else values
 
     def drop_local_exe_scopes(self) -> None:

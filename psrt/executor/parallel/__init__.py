@@ -15,7 +15,8 @@ plan           from replicas to a graph: its ops, their order, and the nodes add
 schedule       one walk along a graph: nodes that may start, given those that are done
 workers        threads that walk graphs: a thin shell around `Schedule`
 pool           a walk by a pool of threads, with BLAS limited and errors that name the op
-epoch          running batches until the data end: in order, or by Hogwild replicas
+epoch          counts of a run until the data end
+hogwild        replicas that do not wait for each other
 parallel       the parallel executor: a dependency graph, replicas of the program, a thread pool
 """
 

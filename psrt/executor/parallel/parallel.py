@@ -18,13 +18,13 @@ import numpy as np
 from psrt.config.load import cpu_num
 from psrt.core.errors import ConfigError
 from psrt.executor.memory import RowBatch, RowSupply, Scope
-from psrt.executor.parallel.epoch import BatchSource, EpochResult, hogwild_workers, total
+from psrt.executor.parallel.epoch import EpochResult
+from psrt.executor.parallel.hogwild import BatchSource, hogwild_workers, run_hogwild
 from psrt.executor.parallel.loss_gradient import LossGradient
 from psrt.executor.parallel.plan import Planner
 from psrt.executor.parallel.pool import Pool
 from psrt.executor.parallel.replicas import ParameterCopies, make_replicas
 from psrt.executor.parallel.shares import BatchShare, examples_of, shares
-from psrt.executor.parallel.ssa import SsaGraph, SsaNode
 from psrt.executor.parallel.zero_copy import ZeroCopyTable
 from psrt.executor.ports import Gradient, GradSink, ParamSource
 from psrt.executor.profiling import Profiler, span_of
@@ -127,11 +127,11 @@ class ParallelExecutor(DeprecatedNames):
         """Run batches until the iterable ends.
 
         With `async_mode` replicas take whole batches and do not wait for each other, see
-        `psrt.executor.parallel.epoch`; `source` and `sink` are then called from several threads.
+        `psrt.executor.parallel.hogwild`; `source` and `sink` are then called from several threads.
         """
         names = self._fetches.names_of(fetch, roles)
         if self._build.async_mode:
-            return self._run_hogwild(BatchSource(batches), names, roles)
+            return self._run_hogwild(BatchSource(batches, self._steps), names, roles)
         done = EpochResult()
         for feed in batches:
             done.count(examples_of(feed, self._fed), self.run(feed, names, roles=roles))
@@ -188,16 +188,14 @@ class ParallelExecutor(DeprecatedNames):
     def _run_hogwild(
         self, source: BatchSource, names: Sequence[str], roles: Sequence[Role]
     ) -> EpochResult:
-        """Run one graph node for each replica until the source ends."""
         for replica in self._replicas:
             replica.compiled.profiler = self.profiler
         shared = self.program, self.scope, self.source, self.sink, self._first_example
         workers = hogwild_workers(self._replicas, *shared)
-        runs = [worker.working(source, names, roles) for worker in workers]
-        nodes = [SsaNode("the batches", run, replica=number) for number, run in enumerate(runs)]
-        self._pool.walk(SsaGraph.of(nodes), self._replicas, self.profiler)
-        source.check()
-        return total([worker.done for worker in workers])
+        try:
+            return run_hogwild(workers, self._pool, source, names, roles)
+        finally:
+            self._steps = source.next_number
 
     # --- one step ---------------------------------------------------------------------------------
 

@@ -69,7 +69,7 @@ from psrt.fluid.running.scope import (
     keep_fed,
     scope_guard,
 )
-from psrt.fluid.running.steps import run_steps
+from psrt.fluid.running.steps import run_async, run_steps
 from psrt.fluid.running.values import (
     Batch,
     Feed,
@@ -88,7 +88,8 @@ Tensor = LoDTensor  # its name in PaddlePaddle before sequences
 __all__ = ["load", "load_program_state", "save", "set_program_state"]
 __all__ += ["AnalysisConfig", "NativeConfig", "PaddleBuf", "PaddleDType", "PaddlePredictor"]
 __all__ += ["PaddleTensor", "create_paddle_predictor"]
-__all__ += ["FetchHandler", "PeriodicReport", "TimedReport", "run_steps", "steps"]
+__all__ += ["FetchHandler", "PeriodicReport", "TimedReport", "run_async", "run_steps"]
+__all__ += ["steps"]
 __all__ += ["Batch", "Feed", "Fetch", "FluidArray", "FluidScope", "LoDTensor", "LoDTensorArray"]
 __all__ += ["LocalRun", "bound_blas", "from_dlpack", "shared_out"]
 __all__ += ["ReplicatedRun", "Run", "Scope", "Tensor", "create_random_int_lodtensor", "tensors_of"]

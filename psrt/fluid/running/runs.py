@@ -114,6 +114,11 @@ class ReplicatedRun(LocalRun):
         values: list[Any] = executor.run(feed, fetch, roles=self._roles, return_merged=merged)
         return values
 
+    def run_async(self, batches: Iterable[Batch], fetch: Sequence[str]) -> list[Any]:
+        """Run batches by replicas that do not wait; returns the values of `fetch` in the last."""
+        values: list[Any] = self.executor(fetch).run_from(batches, fetch, self._roles).fetched
+        return values
+
     def drop_memory(self) -> None:
         """Release the memory of temporary vars until the next run."""
         if self._executor is not None:
