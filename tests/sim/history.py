@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ def judged(
     world = World(f"{scenario.seed} {scenario.mode}")
     cluster = cluster_in(world)
     violation = ""
-    with simulated(world), _logged(world), _short_lists_remembered():
+    with simulated(world), logged(world), _short_lists_remembered():
         try:
             world.run(cluster.has_ended, LONGEST_S)
             check(cluster)
@@ -66,8 +67,8 @@ def judged(
 
 
 @contextmanager
-def _logged(world: World) -> Iterator[None]:
-    """Put warnings and errors of psrt into the trace, instead of the log."""
+def logged(world: World) -> Iterator[None]:
+    """Put warnings and errors of the simulated processes into the trace, instead of the log."""
     logger, notes = logging.getLogger("psrt"), _Notes(world)
     before = logger.handlers, logger.propagate
     logger.handlers, logger.propagate = [notes], False
@@ -78,11 +79,15 @@ def _logged(world: World) -> Iterator[None]:
 
 
 class _Notes(logging.Handler):
+    """Notes of the thread that made it: another one is no fiber, but of a test before this one."""
+
     def __init__(self, world: World) -> None:
         super().__init__(logging.WARNING)
-        self._world = world
+        self._world, self._thread = world, threading.get_ident()
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.thread != self._thread:
+            return
         what = "defect" if record.exc_info else "log"
         self._world.note(f"{what}: {record.getMessage()}")
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
 
 from tests.sim import mutations
-from tests.sim.history import run
+from tests.sim.history import logged, run
 from tests.sim.network import LinkFault
 from tests.sim.primitives import Condition, Event, Lock, RLock, SimpleQueue, Thread
 from tests.sim.scenario import MODES, ProcessFault, Scenario, Strike, drawn
@@ -30,6 +32,18 @@ def test_a_history_without_faults_completes(mode: str) -> None:
 
     assert not verdict.violation
     assert set(verdict.ends.values()) == {"completed"}
+
+
+def test_threads_of_other_tests_leave_no_note() -> None:
+    world, log = World(1), logging.getLogger("psrt.pserver")
+
+    with logged(world):
+        log.error("a defect", exc_info=ValueError("staged"))
+        other = threading.Thread(target=log.error, args=("a thread crashed",))
+        other.start()
+        other.join()
+
+    assert [line.split("  ")[-1] for line in world.trace] == ["defect: a defect"]
 
 
 @pytest.mark.parametrize("mode", MODES)
