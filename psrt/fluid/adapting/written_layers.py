@@ -18,7 +18,7 @@ from psrt.fluid.adapting.loop_lookups import lookup_in_loop
 from psrt.fluid.adapting.nested import declare_nested, fed_lists
 from psrt.fluid.adapting.targets import as_rows, in_columns, in_rows
 from psrt.fluid.framework import default_main_program, program_guard
-from psrt.fluid.names import Variable, dtype_name, unique_name
+from psrt.fluid.names import Variable, check_name, check_shape, check_sizes, dtype_name, unique_name
 from psrt.fluid.parameters import ParamAttr, admission_of, attr_of
 from psrt.graph import layers as psrt_layers
 from psrt.graph.builder import program as psrt_program
@@ -38,16 +38,17 @@ def data(
     """Declare a var that is fed; `shape` is that of an example, or begins with −1 for the batch.
 
     A fixed size of the batch is not checked; beside a var whose batch is open, a shape of several
-    sizes, none of them open, is that of one array for the whole batch. `lod_level` 1 takes any
-    number of elements per example, 2 any number of lists of such. More levels raise `ProgramError`.
-    A var that exists with this type is returned.
+    sizes, none of them open, or of 1, is that of one array for the whole batch. `lod_level` 1 takes
+    any number of elements per example, 2 any number of lists of such. More levels raise
+    `ProgramError`. A var that exists with this type is returned.
     """
+    check_name("data", name)
+    check_shape("data", shape)
     sizes = [ROWS if size is None else int(size) for size in shape]
     program, dtype = default_main_program(), dtype_name(dtype)
     is_open = append_batch_size or ROWS in sizes[:1]
-    whole = (
-        program.has_open_batch and len(sizes) > 1 and not (is_open or lod_level or ROWS in sizes)
-    )
+    is_fixed = sizes == [1] or (len(sizes) > 1 and ROWS not in sizes)
+    whole = program.has_open_batch and is_fixed and not (is_open or lod_level)
     program.has_open_batch |= is_open
     if not (is_open or whole or lod_level or not sizes):
         program.fixed_batches.setdefault(sizes[0], name)
@@ -71,6 +72,7 @@ def input_data(
     name: str, shape: Sequence[int | None], dtype: str = "float32", lod_level: int = 0
 ) -> Variable:
     """Declare a var that is fed (`fluid.data`); None or −1 first in `shape` is the batch."""
+    check_shape("data", shape)
     sizes = [ROWS if size is None else size for size in shape]
     return data(name, sizes, append_batch_size=False, dtype=dtype, lod_level=lod_level)
 
@@ -151,9 +153,11 @@ def create_parameter(
     default_initializer: Any = None,
 ) -> Variable:
     """Parameter float32 of `shape`: Xavier by default, a bias 0."""
+    check_sizes("create_parameter", shape)
+    attr_of(default_initializer)
     if dtype_name(dtype) != "float32":
         raise ProgramError(f"layers.create_parameter was given dtype {dtype}; psrt has float32.")
-    given = _attr("create_parameter", attr or name)
+    given = _attr("create_parameter", name if attr is None else attr)
     default = default_initializer or (Constant(0.0) if is_bias else Xavier())
     return _called(psrt_layers.create_parameter, shape, declared(given, default))
 

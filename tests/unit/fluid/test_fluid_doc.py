@@ -210,13 +210,15 @@ def lists_are_ragged() -> None:
     assert isinstance(value, Ragged)
 
 
-def replicas_give_the_mean() -> None:
-    loss = fluid.layers.mean(fluid.layers.data("x", [1]))
+def replicas_give_what_they_share_once() -> None:
+    weight = fluid.layers.create_parameter([1], name="w")
+    loss = fluid.layers.mean(fluid.layers.data("x", [1]) + weight * 0.0)
     compiled = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(places=2)
 
-    (value,) = run(loss, program=compiled, x=np.array([[1.0], [2.0], [6.0]], "f4"))
+    value, shared = run(loss, weight, program=compiled, x=np.array([[1.0], [2.0], [6.0]], "f4"))
 
-    assert value.tolist() == [3.0]
+    assert value.tolist() == [1.5, 6.0]
+    assert shared.shape == (1,)
 
 
 def shares_may_be_empty() -> None:
@@ -403,7 +405,7 @@ DIFFERENCES: dict[str, Callable[[], None]] = {
     "schedules of": schedules_are_values,
     "optimizer state": optimizer_state_is_not_saved,
     "fetching lists": lists_are_ragged,
-    "replicas return": replicas_give_the_mean,
+    "replicas return": replicas_give_what_they_share_once,
     "a fixed size": sizes_are_not_checked,
     "a batch must": shares_may_be_empty,
     "`use_cuda=True`": cuda_beside_another_executor_is_taken,
