@@ -108,6 +108,30 @@ def test_one_number_is_fed_beside_a_batch_or_for_each_replica(examples: int) -> 
     np.testing.assert_array_equal(apart[:, 0], np.repeat(factors, examples // shares))
 
 
+def test_one_number_may_be_declared_before_the_batch() -> None:
+    factor, x = fluid.data("factor", [1]), fluid.data("x", [None, 2])
+    out = layers.elementwise_mul(x, factor)
+
+    (found,) = fluid.Executor(PLACE).run(
+        feed={"x": np.ones((3, 2), "float32"), "factor": np.array([4], "float32")}, fetch_list=[out]
+    )
+
+    np.testing.assert_array_equal(found, np.full((3, 2), 4))
+
+
+@pytest.mark.parametrize("shape", [[3], [3, 2]])
+def test_a_constant_in_the_shape_of_a_fixed_batch_has_its_examples(shape: list[int]) -> None:
+    x = fluid.data("x", shape)
+    added = layers.sums([x, layers.fill_constant(shape, "float32", 2.0)])
+    other = layers.fill_constant([2, *shape[1:]], "float32", 2.0)
+    given = RNG.normal(size=shape).astype("float32")
+
+    found, twos = fluid.Executor(PLACE).run(feed={"x": given}, fetch_list=[added, other])
+
+    np.testing.assert_allclose(found, given + 2, rtol=1e-6)
+    np.testing.assert_array_equal(twos, np.full([2, *shape[1:]], 2))
+
+
 def test_parts_of_a_feed_may_have_a_number_each() -> None:
     compiled, fetched = numbered()
     parts = [{"x": np.ones((1, 2), "float32"), "factor": np.array([n], "float32")} for n in (2, 3)]
