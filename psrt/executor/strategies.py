@@ -119,6 +119,7 @@ class ExecutionStrategy(_Strategy):
     use_thread_barrier: bool = False
     allow_op_delay: bool = False
     use_experimental_executor: bool = True
+    use_cuda: bool = False
 
 
 @dataclass

@@ -40,6 +40,9 @@ _CONTRADICTIONS = (
     ("enable_dc_asgd", "half_async", _DELAY),
     ("enable_dc_asgd", "geo_sgd_mode", _DELAY),
 )
+_AT_ONCE = ("runtime_split_send_recv", "sync_mode")
+"""The fields that are compared when one of them is set, as in Fluid; others by `mode_of`."""
+
 _SWITCHES = (
     *("slice_var_up", "print_log", "wait_port", "sync_mode", "runtime_split_send_recv"),
     *("half_async", "completely_not_async", "geo_sgd_mode", "enable_dc_asgd"),
@@ -83,6 +86,9 @@ class DistributeTranspilerConfig(DeclaredAttributes):
             value = yes_or_no(name, value)
         elif name in _NUMBERS:
             value = whole(name, value)
+        others = [n for n in _AT_ONCE if n != name and vars(self).get(n)] if value else []
+        if name in _AT_ONCE and others:
+            raise _contradiction(*_CONTRADICTIONS[0])
         super().__setattr__(name, value)
 
 
@@ -129,12 +135,16 @@ def _refuse_contradictions(config: DistributeTranspilerConfig, sync: bool) -> No
     flags = {**vars(config), "sync_mode": sync}
     for one, other, why in _CONTRADICTIONS:
         if flags[one] and flags[other]:
-            raise ConfigError(f"{one} contradicts {other}: {why}.", hint="Turn one of them off.")
+            raise _contradiction(one, other, why)
     if config.geo_sgd_need_push_nums < 1:
         raise ConfigError(
             f"geo_sgd_need_push_nums is {config.geo_sgd_need_push_nums}, expected at least 1.",
             hint="Trainers exchange changes every so many steps.",
         )
+
+
+def _contradiction(one: str, other: str, why: str) -> ConfigError:
+    return ConfigError(f"{one} contradicts {other}: {why}.", hint="Turn one of them off.")
 
 
 __all__ = ["COLLECTIVE", "DistributeTranspilerConfig", "checked_mode", "mode_of"]

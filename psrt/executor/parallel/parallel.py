@@ -36,7 +36,9 @@ from psrt.executor.program import (
     Fetch,
     Fetches,
     FiniteChecks,
+    Merged,
     UpdateStates,
+    among,
     copy_of,
     fed_vars,
     prepare,
@@ -101,20 +103,21 @@ class ParallelExecutor(DeprecatedNames):
         fetch: Fetch = (),
         rows: Mapping[str, RowBatch] | None = None,
         roles: Sequence[Role] = ("forward", "backward"),
-        return_merged: bool = True,
+        return_merged: Merged = True,
     ) -> list[Any]:
         """Run one batch, see `Executor.run`.
 
         With `return_merged=False` each var is a list with one value for every replica that had
-        examples; otherwise it is one value, see `Fetches.merged`.
+        examples; otherwise, or if `return_merged` has its name, one value, see `Fetches.merged`.
         """
         names = self._fetches.names_of(fetch, roles)
+        merged = among(names, return_merged)
         with span_of(self.profiler, "run", "step"):
             for _ in range(self._exec.num_iteration_per_run):
-                cut = self._step(feed, rows or {}, roles, names if return_merged else ())
+                cut = self._step(feed, rows or {}, roles, merged)
                 if self.sink is not None and "backward" in roles:
                     self.sink.push(self.gradients())
-            fetched = [self._fetched(name, cut, return_merged) for name in names]
+            fetched = [self._fetched(name, cut, name in merged) for name in names]
             self._drop_periodically()
         return fetched
 
@@ -210,11 +213,7 @@ class ParallelExecutor(DeprecatedNames):
             self._fetches.check_mergeable(merged)
         scopes = self._scopes(roles)
         self._prepare_replicas(roles, scopes)
-        zero_copy = [
-            table
-            for name, table in self._zero_copy.items()
-            if name not in rows and table.fits(scopes)
-        ]
+        zero_copy = [t for n, t in self._zero_copy.items() if n not in rows and t.fits(scopes)]
         self._load(feed, rows, cut, scopes, zero_copy)
         graph = self._planner.graph(active, roles, zero_copy)
         try:
@@ -249,7 +248,7 @@ class ParallelExecutor(DeprecatedNames):
         """Load a share of the batch into each replica; fetch rows of sparse tables once for all."""
         loss_gradient = self._loss_gradient.fed_by(feed)
         extended = self._derived.extend(loss_gradient.without(feed), self._steps)
-        feed = self._replicas[0].checked(extended)
+        feed = self._replicas[0].checked(extended, sum(not s.is_empty for s in cut))
         left = [name for name in self._supply.tables if name not in {t.name for t in zero_copy}]
         fetched = {name: rows.get(name) or self._supply.batch(name, feed) for name in left}
         for replica, share, scope in zip(self._replicas, cut, scopes, strict=True):

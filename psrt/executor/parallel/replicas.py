@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from psrt.core.types import Array
 from psrt.executor.memory import RowBatch, Scope
-from psrt.executor.parallel.shares import BatchShare, part_of_feed, part_of_rows
+from psrt.executor.parallel.shares import BatchShare, is_for_each, part_of_feed, part_of_rows
 from psrt.executor.program import (
     Compiled,
     Feed,
@@ -24,6 +26,7 @@ from psrt.executor.program import (
     ScopeBinding,
     add_checks,
     fed_vars,
+    has_rows,
 )
 from psrt.graph.program import ROLES, Program, Role
 
@@ -37,6 +40,7 @@ class Replica:
         self.compiled = Compiled(prepared.program, dtype, roles, prepared.memory)
         self._scope_binding = ScopeBinding(self.compiled)
         self.fed = fed_vars(prepared.program)
+        self._whole = [var for var in self.fed.values() if not has_rows(var)]
         self._intake = Intake(self.fed, self.compiled.cells)
         ops = prepared.program.ops
         self._assigned = {n for op in ops if op.type == "set_state" for n in op.writes()}
@@ -53,9 +57,19 @@ class Replica:
             for name in self._assigned:
                 self.compiled.cells[name].value = arrays[name].copy()
 
-    def checked(self, feed: Feed) -> Feed:
-        """A batch in the form that replicas load, see `Intake.checked`."""
-        return self._intake.checked(feed)
+    def checked(self, feed: Feed, replicas: int = 1) -> Feed:
+        """A batch in the form that so many replicas load, see `Intake.checked`."""
+        own: dict[str, Array] = {
+            var.name: np.asarray(feed[var.name])
+            for var in self._whole
+            if is_for_each(feed.get(var.name), var, replicas)
+        }
+        if not own:
+            return self._intake.checked(feed)
+        firsts = {name: fed[: len(fed) // replicas] for name, fed in own.items()}
+        checked, cells = self._intake.checked({**feed, **firsts}), self.compiled.cells
+        fitting = {n: np.ascontiguousarray(fed, cells[n].dtype) for n, fed in own.items()}
+        return {**checked, **fitting}
 
     def load(self, share: BatchShare, feed: Feed, rows: dict[str, RowBatch], arrays: Scope) -> None:
         """Load a share of a checked batch; `rows` by sparse table are those of the whole batch.

@@ -1,8 +1,8 @@
 """Near-equal shares of a batch, one for each replica.
 
 With fewer examples than replicas some shares are empty. A batch without examples goes to the first
-replica, which runs it as one executor would. Shares are views; only offsets of ragged vars are
-copied.
+replica, which runs it as one executor would. A value for the whole batch goes to all replicas, or
+is fed once for each of them. Shares are views; only offsets of ragged vars are copied.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+
+import numpy as np
 
 from psrt.core.errors import DataError, ErrorCode
 from psrt.core.tensors import Ragged
@@ -40,16 +42,25 @@ class BatchShare:
             return float(not self.is_empty)
         return (self.stop - self.start) / self.examples
 
-    def part(self, fed: Array | Ragged, has_rows: bool = True) -> Array | Ragged:
+    def part(self, fed: Array | Ragged, var: Var | None = None) -> Array | Ragged:
         """The share of one fed var; derived ids may have several rows per example, or none."""
         if isinstance(fed, Ragged):
             start, stop = self._elements(fed)
             offsets = fed.offsets[self.start : self.stop + 1] - start
             return Ragged(fed.values[start:stop], offsets)
-        if not has_rows:
-            return fed
+        if var is not None and not has_rows(var):
+            return self.own_value(fed, var)
         each = len(fed) // max(1, self.examples)
         return fed[self.start * each : self.stop * each]
+
+    def own_value(self, fed: Array, var: Var) -> Array:
+        """The value for this replica of a var without examples, see `is_for_each`."""
+        if fed.shape == var.shape or not var.shape:
+            return fed
+        each = var.shape[0]
+        are_single = len(fed) == each * self.examples  # some replicas may have no example
+        place = self.start if are_single else self.number
+        return fed[place * each : (place + 1) * each]
 
     def span(self, count: int, fed: Array | Ragged, has_rows: bool = True) -> slice:
         """The slice of the share among the `count` flat ids of `fed`."""
@@ -100,8 +111,15 @@ def _length(fed: Array | Ragged, var: Var) -> int:
         raise DataError(what, code=ErrorCode.SHAPE_MISMATCH) from error
 
 
+def is_for_each(fed: Array | Ragged | None, var: Var, replicas: int) -> bool:
+    """Return whether `fed` holds a value for each of several replicas, one after the other."""
+    if fed is None or isinstance(fed, Ragged) or has_rows(var) or not var.shape or replicas < 2:
+        return False
+    return np.shape(fed)[:1] == (var.shape[0] * replicas,)
+
+
 def part_of_feed(share: BatchShare, feed: Feed, vars: Mapping[str, Var]) -> Feed:
-    return {name: share.part(fed, _has_rows(vars, name)) for name, fed in feed.items()}
+    return {name: share.part(fed, vars.get(name)) for name, fed in feed.items()}
 
 
 def part_of_rows(

@@ -22,25 +22,29 @@ from psrt.executor.program.compiled import Compiled
 from psrt.executor.program.deprecated import DeprecatedNames
 from psrt.executor.program.derived import DerivedIds, fed_vars
 from psrt.executor.program.feeds import Feed, Intake, check_is_batch, check_names, has_rows
-from psrt.executor.program.fetches import Fetch, Fetches, copy_of
+from psrt.executor.program.fetches import Fetch, Fetches, Merged, among, copy_of
 from psrt.executor.program.finite_checks import NO_CHECKS, FiniteChecks, add_checks
 from psrt.executor.program.first_not_finite import first_not_finite
 from psrt.executor.program.gradient_hooks import gradient_hooks
+from psrt.executor.program.merging import Merge, merges
 from psrt.executor.program.preparation import PreparedProgram, prepare
 from psrt.executor.program.scope_binding import ScopeBinding
 from psrt.executor.program.sequential import Executor
 from psrt.executor.program.update_states import UpdateStates
 
-__all__ = ["Compiled", "DeprecatedNames", "DerivedIds", "Executor", "fed_vars"]
+__all__ = ["Compiled", "DeprecatedNames", "DerivedIds", "Executor", "among", "fed_vars"]
 __all__ += [
     "Feed",
     "Fetch",
     "Fetches",
     "Intake",
+    "Merge",
+    "Merged",
     "check_is_batch",
     "check_names",
     "copy_of",
     "has_rows",
+    "merges",
 ]
 __all__ += ["NO_CHECKS", "FiniteChecks", "add_checks", "first_not_finite"]
 __all__ += ["PreparedProgram", "ScopeBinding", "UpdateStates", "gradient_hooks", "prepare"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias
 
@@ -21,6 +21,9 @@ from psrt.graph.program import ROLES, Op, Program, Role, Var
 Fetched = Array | Ragged
 Fetch: TypeAlias = Sequence[str | Var] | str | Var | None
 """Vars or their names; also a single one, or None for none."""
+
+Merged: TypeAlias = bool | Container[str]
+"""Choice of the vars whose values of replicas become one: all, none, or those named."""
 
 _KNOWN_ROLES = frozenset(ROLES)
 
@@ -119,6 +122,13 @@ class Fetches:
 
     def _writer(self, name: str) -> Op:
         return next(op for op in self._program.ops if name in op.writes())
+
+
+def among(names: Sequence[str], chosen: Merged) -> Sequence[str]:
+    """The names that are chosen: all for True, none for False."""
+    if isinstance(chosen, bool):
+        return names if chosen else ()
+    return [name for name in names if name in chosen]
 
 
 def copy_of(cell: Cell) -> Fetched:

@@ -25,6 +25,7 @@ from psrt.fluid.adapting.targets import (
     moving_in_branch,
     with_column,
     with_dimensions,
+    with_whole_labels,
 )
 from psrt.fluid.framework import default_main_program
 from psrt.fluid.names import dtype_name
@@ -59,6 +60,7 @@ _PREPARED: tuple[tuple[frozenset[str], Preparation], ...] = (
     # losses of rows: lists have one element each there
     (frozenset(("huber_loss", "sigmoid_cross_entropy_with_logits", "smooth_l1")), _each(as_rows)),
     (frozenset(("log_loss",)), in_columns),
+    (frozenset(("cross_entropy", "softmax_with_cross_entropy")), with_whole_labels),
     (frozenset(("reshape",)), reshaping),
     (frozenset(("batch_norm",)), moving_in_branch),
 )

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from psrt.core.types import Shape
 from psrt.fluid.adapting.sizes import sizes_of
 from psrt.fluid.adapting.targets import assign_to
 from psrt.fluid.framework import default_main_program
 from psrt.fluid.names import Variable, dtype_name
 from psrt.graph import layers as psrt_layers
+from psrt.graph.ops import ROWS
 from psrt.graph.program import Var
 
 
@@ -24,8 +26,12 @@ def fill_constant(
     out: Variable | None = None,
     name: str | None = None,
 ) -> Variable:
-    """Constant `value` in `shape`; `out` is the var that gets it."""
+    """Constant `value` in `shape`; `out` is the var that gets it.
+
+    In the shape of a data var of a fixed size it has as many examples as are fed.
+    """
     sizes, like = sizes_of("fill_constant", shape)
+    like = like or _fed_as(sizes)
     kind, options = dtype_name(dtype), {"layer_name": name or ""}
     value = int(value) if kind == "int64" else value  # as Fluid, without what is behind the point
     if like is None:
@@ -34,6 +40,14 @@ def fill_constant(
         rows = psrt_layers.fill_constant_batch_size_like
         made = _called(rows, like, sizes, kind, float(value), **options)
     return made if out is None else assign_to(out, made)
+
+
+def _fed_as(sizes: Shape) -> Variable | None:
+    """Return the data var that was declared with these sizes, more than one example."""
+    program = default_main_program()
+    name = program.fixed_batches.get(sizes[0]) if sizes and sizes[0] > 1 else None
+    like = None if name is None else program.variable(name)
+    return like if like is not None and like.var.shape == (ROWS, *sizes[1:]) else None
 
 
 def zeros(shape: Any, dtype: Any, force_cpu: bool = False) -> Variable:

@@ -192,6 +192,15 @@ def with_dimensions(value: Any) -> Any:
     return value
 
 
+def with_whole_labels(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments of a loss whose labels of classes are int64, also where they are fed as
+    floats."""
+    label = given["label"]
+    if given.get("soft_label") or not isinstance(label, Variable) or not label.var.type.is_float:
+        return dict(given)
+    return {**given, "label": default_main_program().call(psrt_layers.cast, label, "int64")}
+
+
 def with_column(value: Any) -> Any:
     """Return rows of `fluid.embedding` of lists with Fluid's shape, (n, 1, width); others as they
     are."""
@@ -237,4 +246,5 @@ __all__ = [
     "where",
     "with_column",
     "with_dimensions",
+    "with_whole_labels",
 ]

@@ -12,9 +12,15 @@ from typing import Any
 import numpy as np
 
 from psrt.fluid.adapting.steps_first import StepsFirst, batch_first
-from psrt.fluid.adapting.targets import assign_to, in_rows, with_column, with_dimensions
+from psrt.fluid.adapting.targets import (
+    assign_to,
+    in_rows,
+    with_column,
+    with_dimensions,
+    with_whole_labels,
+)
 from psrt.fluid.framework import FluidProgram, default_main_program
-from psrt.fluid.names import Variable, dtype_name, narrow_name, unique_name
+from psrt.fluid.names import Variable, check_sizes, dtype_name, narrow_name, unique_name
 from psrt.graph import layers as psrt_layers
 
 
@@ -42,8 +48,9 @@ def create_global_var(
     """Return a var of `shape` that keeps its value between steps, `value` from the startup program.
 
     Ops may write it: `assign`, `increment`. Each trainer has its own. The other arguments have no
-    effect.
+    effect. Raises `ArgumentTypeError` for a shape of other than whole numbers.
     """
+    check_sizes("create_global_var", shape)
     name = name or unique_name.generate("global_var")
     return _called(psrt_layers.create_state, shape, value, dtype_name(dtype), name)
 
@@ -107,9 +114,9 @@ def accuracy(
     """Share of examples whose label is among the `k` highest scores, a float64 scalar.
 
     `total` gets the number of examples, int64, and `correct` that of the right ones. An `input` of
-    one column has class 0 alone: every other label is wrong.
+    one column has class 0 alone: every other label is wrong. Labels of floats are whole numbers.
     """
-    pair = in_rows({"input": input, "label": label})
+    pair = in_rows(with_whole_labels({"input": input, "label": label}))
     made = _called(psrt_layers.accuracy, pair["input"], pair["label"], k)
     if total is None and correct is None:
         return made

@@ -18,7 +18,7 @@ from psrt.fluid.adapting.loop_lookups import lookup_in_loop
 from psrt.fluid.adapting.nested import declare_nested, fed_lists
 from psrt.fluid.adapting.targets import as_rows, in_columns, in_rows
 from psrt.fluid.framework import default_main_program, program_guard
-from psrt.fluid.names import Variable, dtype_name, unique_name
+from psrt.fluid.names import Variable, check_name, check_shape, check_sizes, dtype_name, unique_name
 from psrt.fluid.parameters import ParamAttr, admission_of, attr_of
 from psrt.graph import layers as psrt_layers
 from psrt.graph.builder import program as psrt_program
@@ -38,21 +38,43 @@ def data(
     """Declare a var that is fed; `shape` is that of an example, or begins with −1 for the batch.
 
     A fixed size of the batch is not checked; beside a var whose batch is open, a shape of several
-    sizes, none of them open, is that of one array for the whole batch. `lod_level` 1 takes any
-    number of elements per example, 2 any number of lists of such. More levels raise `ProgramError`.
-    A var that exists with this type is returned.
+    sizes, none of them open, or of 1, is that of one array for the whole batch. `lod_level` 1 takes
+    any number of elements per example, 2 any number of lists of such. More levels raise
+    `ProgramError`. A var that exists with this type is returned.
     """
+    check_name("data", name)
+    check_shape("data", shape)
     sizes = [ROWS if size is None else int(size) for size in shape]
+    if append_batch_size and ROWS not in sizes:
+        sizes = [ROWS, *sizes]
+    return _fed(name, sizes, default_main_program().has_open_batch, dtype, lod_level)
+
+
+def input_data(
+    name: str, shape: Sequence[int | None], dtype: str = "float32", lod_level: int = 0
+) -> Variable:
+    """Declare a var that is fed (`fluid.data`); None or −1 first in `shape` is the batch.
+
+    A shape of 1 is that of one number for the whole batch; for others see `data`.
+    """
+    check_name("data", name)
+    check_shape("data", shape)
+    sizes = [ROWS if size is None else int(size) for size in shape]
+    is_one = sizes == [1] or default_main_program().has_open_batch
+    return _fed(name, sizes, is_one, dtype, lod_level)
+
+
+def _fed(name: str, sizes: list[int], is_one: bool, dtype: str, lod_level: int) -> Variable:
+    """Declare a var of `sizes`, whose first one is that of the batch; if all sizes are fixed and it
+    `is_one`, it is one array for the whole batch."""
     program, dtype = default_main_program(), dtype_name(dtype)
-    is_open = append_batch_size or ROWS in sizes[:1]
-    whole = (
-        program.has_open_batch and len(sizes) > 1 and not (is_open or lod_level or ROWS in sizes)
-    )
+    is_open = ROWS in sizes[:1]
+    is_fixed = sizes == [1] or (len(sizes) > 1 and ROWS not in sizes)
+    whole = is_one and is_fixed and not lod_level
     program.has_open_batch |= is_open
     if not (is_open or whole or lod_level or not sizes):
         program.fixed_batches.setdefault(sizes[0], name)
-    if not whole and (not append_batch_size or ROWS in sizes):
-        sizes = sizes[1:]  # that of the batch, which may have any size here
+    example = sizes if whole else sizes[1:]  # a batch may have any size here
     if lod_level > 2:
         raise ProgramError(
             f"layers.data {name} was given lod_level {lod_level}; psrt has lists of lists, 2.",
@@ -60,19 +82,11 @@ def data(
         )
     if program.global_block().has_var(name):
         with psrt_program():
-            again = psrt_layers.data(name, sizes, dtype, bool(lod_level), whole)
+            again = psrt_layers.data(name, example, dtype, bool(lod_level), whole)
         if program.graph.vars.get(name) == again:
             return program.variable(name)
-    fed = _called(psrt_layers.data, name, sizes, dtype, bool(lod_level), whole)
+    fed = _called(psrt_layers.data, name, example, dtype, bool(lod_level), whole)
     return declare_nested(fed) if lod_level > 1 else fed
-
-
-def input_data(
-    name: str, shape: Sequence[int | None], dtype: str = "float32", lod_level: int = 0
-) -> Variable:
-    """Declare a var that is fed (`fluid.data`); None or −1 first in `shape` is the batch."""
-    sizes = [ROWS if size is None else size for size in shape]
-    return data(name, sizes, append_batch_size=False, dtype=dtype, lod_level=lod_level)
 
 
 def embedding(
@@ -151,9 +165,11 @@ def create_parameter(
     default_initializer: Any = None,
 ) -> Variable:
     """Parameter float32 of `shape`: Xavier by default, a bias 0."""
+    check_sizes("create_parameter", shape)
+    attr_of(default_initializer)
     if dtype_name(dtype) != "float32":
         raise ProgramError(f"layers.create_parameter was given dtype {dtype}; psrt has float32.")
-    given = _attr("create_parameter", attr or name)
+    given = _attr("create_parameter", name if attr is None else attr)
     default = default_initializer or (Constant(0.0) if is_bias else Xavier())
     return _called(psrt_layers.create_parameter, shape, declared(given, default))
 

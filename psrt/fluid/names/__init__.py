@@ -2,6 +2,7 @@
 
 edges        parts of Fluid that psrt will not have
 missing      errors for names that psrt does not have
+arguments    arguments of a wrong type
 unique_name  unique names of layers: one count for all programs, as Fluid keeps it
 indexing     parts of a variable by index
 dtypes       types of vars, and names of dtypes in every form
@@ -16,6 +17,7 @@ module_paths second paths of modules: `fluid.clip`, `paddle.fluid`
 """
 
 from psrt.fluid.names import flags, unique_name
+from psrt.fluid.names.arguments import ArgumentTypeError, check_name, check_shape, check_sizes
 from psrt.fluid.names.dtypes import VarType, dtype_name, dtype_number, narrow_name
 from psrt.fluid.names.edges import EDGES
 from psrt.fluid.names.first_ops import first_ops
@@ -51,6 +53,7 @@ from psrt.fluid.names.variable import (
 
 __all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "FluidParameter", "Variable", "cpu_places"]
 __all__ += ["Place", "VarType", "dtype_number"]
+__all__ += ["ArgumentTypeError", "check_name", "check_shape", "check_sizes"]
 __all__ += [
     "RefusingFleet",
     "cuda_places",

@@ -11,6 +11,10 @@ import numpy as np
 from psrt.core.errors import ProgramError
 
 
+class DtypeError(ProgramError, ValueError):
+    """A dtype that vars cannot have."""
+
+
 class VarType(IntEnum):
     """Types of vars and their elements, by Fluid's numbers; equal to the names of dtypes, too."""
 
@@ -66,7 +70,7 @@ def dtype_name(dtype: Any) -> str:
     name = _name_of(dtype)
     name = _AS.get(name, name)
     if name not in _KNOWN:
-        raise ProgramError(f"dtype {dtype!r} was asked for; psrt has {', '.join(_KNOWN)}.")
+        raise DtypeError(f"dtype {dtype!r} was asked for; psrt has {', '.join(_KNOWN)}.")
     return name
 
 

@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from psrt.core.errors import ProgramError
 from psrt.core.specs import Constant, Normal, Regularizer, TableOptions, TruncatedNormal, Uniform
+from psrt.fluid.names import ArgumentTypeError
 from psrt.graph.builder import Param
 from psrt.graph.clip import Clip
 from psrt.graph.initializer import AnyInitializer, Msra, Xavier
@@ -80,7 +80,10 @@ _DRAWN = (Constant, Normal, TruncatedNormal, Uniform, Xavier, Msra)
 
 
 def attr_of(given: Any) -> ParamAttr | Literal[False]:
-    """Return the ParamAttr of any value Fluid accepts; False omits the parameter."""
+    """Return the ParamAttr of any value Fluid accepts; False omits the parameter.
+
+    Raises `ArgumentTypeError` for other values.
+    """
     if isinstance(given, ParamAttr):
         return given
     if given is None or given is True:
@@ -93,7 +96,7 @@ def attr_of(given: Any) -> ParamAttr | Literal[False]:
         return ParamAttr(initializer=given)
     if isinstance(given, L1Decay | L2Decay):
         return ParamAttr(regularizer=given)
-    raise ProgramError(
+    raise ArgumentTypeError(
         f"{given!r} was given for a parameter, but is no ParamAttr.",
         hint="Give a ParamAttr, a name, an initializer, a regularizer, or False for no parameter.",
     )

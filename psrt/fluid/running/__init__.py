@@ -3,7 +3,7 @@
 scope         scopes by Fluid's names: arrays by var name, and the runs over them
 lod_tensor    arrays with the lengths of their sequences
 values        feeds and fetched values in the forms of Fluid
-fetched       fetches beyond vars of one level
+fetched       fetches beyond vars of one level, and values of replicas
 whole_tables  distributed tables of a program without pservers
 blas_threads  the number of BLAS threads of a program
 runs          runs of a program over a scope, by psrt's executors

@@ -17,6 +17,7 @@ from psrt.executor.profiling import Profiler
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.running import ending
+from psrt.fluid.running.fetched import ReplicaValues
 from psrt.fluid.running.runs import default_build
 from psrt.fluid.running.scope import FluidScope
 from psrt.fluid.running.values import Batch, OnStep
@@ -35,6 +36,7 @@ class ConnectedRun:
         threading: ExecutionStrategy | None = None,
     ) -> None:
         self.program, self.replicas = program, replicas
+        self._values = ReplicaValues(program)
         keep = program.persistables | (program.memory.keep if program.memory else frozenset())
         self.executor = ConnectedExecutor(
             program.job,
@@ -48,7 +50,10 @@ class ConnectedRun:
 
     def run(self, feed: Batch, fetch: Sequence[str], merged: bool = True) -> list[Any]:
         """Train one step with the pservers; returns the values of `fetch`."""
-        return self.executor.run(feed, fetch, return_merged=merged)
+        if self.replicas == 1:
+            return self.executor.run(feed, fetch, return_merged=merged)
+        found = self.executor.run(feed, fetch, return_merged=self._values.merged(merged))
+        return self._values.joined(found, merged)
 
     def run_from(self, batches: Iterable[Batch], fetch: Sequence[str], on_step: OnStep) -> None:
         """Run every batch; rows of the next one are pulled while the present one computes."""

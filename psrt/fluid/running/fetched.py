@@ -1,20 +1,27 @@
 """Fetches beyond vars of one level: lists of lists as `LoDTensor`s, and schedules of the learning
-rate, numbers of a step where Fluid has vars."""
+rate, numbers of a step where Fluid has vars; values of replicas, one after the other.
+
+A loss that three replicas compute is fetched with shape (3,). Examples are concatenated, and what
+all replicas share has one value: parameters, their gradients, counts of metrics, kept tensors.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
 import numpy as np
 
 from psrt.core.specs import LearningRate, rate_at
 from psrt.core.tensors import Ragged
+from psrt.executor.program import Merge, Merged, merges
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.running.lod_tensor import LoDTensor
 from psrt.fluid.running.scope import FluidScope
 from psrt.fluid.running.values import FluidArray, names_of
 from psrt.graph.derived import outer_lists
+from psrt.graph.ops import ROWS
+from psrt.graph.program import Var
 
 _SCHEDULES = get_args(LearningRate)
 
@@ -90,3 +97,33 @@ def kept_tensors(program: FluidProgram) -> dict[str, str]:
     names, known = program.persistables & program.tensors.keys(), program.graph.vars
     vars = {name: program.current(name) for name in sorted(names)}
     return {n: var for n, var in vars.items() if var in known and not known[var].ragged}
+
+
+class ReplicaValues:
+    """The rule of each var of a program, and values joined by it."""
+
+    def __init__(self, program: FluidProgram) -> None:
+        graph = program.graph
+        rules, kept = merges(graph), set(kept_tensors(program).values())
+
+        def has_one(var: Var) -> bool:
+            is_shared = var.kind in ("parameter", "state") or var.gradient_of in graph.parameters
+            rule = rules[var.name]
+            return ROWS in var.shape or is_shared or rule is Merge.LAST or var.name in kept
+
+        self._merged = frozenset(var.name for var in graph.vars.values() if has_one(var))
+
+    def merged(self, asked: bool) -> Merged:
+        """Return the vars whose values an executor is to merge: none if that was not asked for."""
+        return self._merged if asked else False
+
+    @staticmethod
+    def joined(values: Iterable[Any], asked: bool) -> list[Any]:
+        """Return values in which lists of those of replicas are arrays, if that was asked for."""
+        return [_joined(value) if asked else value for value in values]
+
+
+def _joined(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    return np.concatenate([np.atleast_1d(part) for part in value])

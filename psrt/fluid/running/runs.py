@@ -19,6 +19,7 @@ from psrt.executor.profiling import Profiler
 from psrt.executor.program import Executor
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 from psrt.fluid.framework import FluidProgram
+from psrt.fluid.running.fetched import ReplicaValues
 from psrt.fluid.running.scope import FluidScope
 from psrt.fluid.running.values import Batch, OnStep
 from psrt.fluid.running.whole_tables import is_holdable, whole_graph
@@ -107,12 +108,13 @@ class ReplicatedRun(LocalRun):
     ) -> None:
         super().__init__(program, scope, build)
         self._replicas, self._threading, self._shared = replicas, threading, shared
+        self._values = ReplicaValues(program)
 
     def run(self, feed: Batch, fetch: Sequence[str], merged: bool = True) -> list[Any]:
         """Compute one batch; unless `merged`, each value is a list of the replicas' values."""
-        executor = self.executor(fetch)
-        values: list[Any] = executor.run(feed, fetch, roles=self._roles, return_merged=merged)
-        return values
+        executor, asked = self.executor(fetch), self._values.merged(merged)
+        values: list[Any] = executor.run(feed, fetch, roles=self._roles, return_merged=asked)
+        return self._values.joined(values, merged)
 
     def run_async(self, batches: Iterable[Batch], fetch: Sequence[str]) -> list[Any]:
         """Run batches by replicas that do not wait; returns the values of `fetch` in the last."""
@@ -143,6 +145,7 @@ class ReplicatedRun(LocalRun):
         )
         if self._executor is not None:
             self._executor.close()
+        self._values = ReplicaValues(self.program)
         return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -30,6 +31,11 @@ MODEL_FILE = "__model__"
 MODEL_FOLDERS = ("dense", "sparse")
 
 
+_AUC_COUNTS = (  # Fluid's words
+    "please ensure that you have set the auc states to zeros before saving inference model"
+)
+
+
 class NoModelError(DataError, ValueError):
     """A model was to be loaded from nowhere."""
 
@@ -52,9 +58,12 @@ def save_inference_model(
     `params_filename`. Where Fluid lacks an op of the program, or a table is distributed,
     `__model__` holds the program's text. Without targets that is the whole program, to train on.
     Other files in `dirname` stay. The other arguments have no effect. Returns the names of
-    `target_vars`. Raises `ProgramError` for a feed or target the program does not have.
+    `target_vars`. Warns of a program with an AUC, whose counts are saved as they are. Raises
+    `ProgramError` for a feed or target the program does not have.
     """
     program = program_of(main_program)
+    if any(op.type in ("auc", "sliding_auc") for op in program.graph.ops):
+        warnings.warn(_AUC_COUNTS, stacklevel=2)
     feeds, fetches = names_of(feeded_var_names), names_of(target_vars, program.current)
     feeds += [lengths for name in feeds if (lengths := lengths_name(name)) in program.graph.vars]
     tables, directory = _tables(program), Path(dirname)

@@ -182,9 +182,16 @@ def _all_joined(parts: Sequence[Batch], whole: Container[str] = ()) -> Batch:
         raise DataError("The parts of a feed do not feed the same vars.")
     first = parts[0] if parts else {}
     return {
-        name: value if name in whole else _joined([part[name] for part in parts])
-        for name, value in first.items()
+        name: (_one_or_each if name in whole else _joined)([part[name] for part in parts])
+        for name in first
     }
+
+
+def _one_or_each(values: Sequence[Array | Ragged]) -> Array | Ragged:
+    """The value of all parts, or those of the parts one after the other, for replicas to share."""
+    arrays = [np.asarray(value) for value in values]
+    is_one = all(np.array_equal(arrays[0], other) for other in arrays[1:])
+    return values[0] if is_one else np.concatenate(arrays)
 
 
 def shared_out(parts: Sequence[Batch], count: int) -> list[Batch]:

@@ -2,6 +2,7 @@
 
 clip       bounds of gradients
 rates      learning rates
+chosen_parameters  the parameters that one backward pass is to train
 optimizer  updates
 backward   gradients without updates
 """

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from psrt.core.errors import ProgramError
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import Variable, differentiated, first_values, scalar
-from psrt.fluid.updates.optimizer import Names, ParamsGrads, only_training
+from psrt.fluid.updates.chosen_parameters import Names, only_training
+from psrt.fluid.updates.optimizer import ParamsGrads
 from psrt.graph import backward as _psrt
 from psrt.graph import layers
 

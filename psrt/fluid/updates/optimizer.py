@@ -9,13 +9,14 @@ Adadelta does not use its rate. Numbers a formula does not allow raise `ConfigEr
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import logging
+from collections.abc import Sequence
 from typing import TypeAlias, TypedDict, Unpack
 
 from psrt.core.errors import ProgramError
 from psrt.fluid.framework import FluidProgram
-from psrt.fluid.names import Variable, differentiated, missing, names_among, scalar
+from psrt.fluid.names import Variable, differentiated, missing, scalar
+from psrt.fluid.updates.chosen_parameters import Names, only_training
 from psrt.fluid.updates.clip import ChosenClip, set_gradient_clip
 from psrt.fluid.updates.rates import Rate, rate_of
 from psrt.graph import optimizer as _psrt
@@ -25,8 +26,9 @@ from psrt.graph.declaration import Declaration
 from psrt.graph.program import Op
 from psrt.graph.regularizer import Regularizer
 
-Names: TypeAlias = Iterable[str | Variable]
 ParamsGrads: TypeAlias = list[tuple[Variable, Variable]]
+
+log = logging.getLogger("psrt.fluid")
 
 
 class Optimizer:
@@ -52,6 +54,7 @@ class Optimizer:
 
         Returns the update ops, and (parameter, gradient) pairs. `parameter_list`, if given, names
         all parameters to train, `no_grad_set` those to leave out; `startup_program` has no effect.
+        In a program without parameters it does nothing, with a warning.
         Raises `ProgramError` for a loss that is no scalar or depends on no trainable parameter, for
         a parameter that another loss trains, and for a name that is no parameter; `TypeError` for
         what is no name or variable.
@@ -60,6 +63,9 @@ class Optimizer:
         assert isinstance(program, FluidProgram)
         if self._clip is not None:
             set_gradient_clip(self._clip, program=program)
+        if not (program.graph.parameters or differentiated(program)):
+            log.warning("minimize(%s) updates nothing: the program has no parameters.", loss.name)
+            return [], []
         chosen = only_training(program, parameter_list or self._parameters, no_grad_set)
         with chosen, program.written_into():
             made = self.declaration.minimize(scalar(loss), differentiated(program))
@@ -106,32 +112,6 @@ class Optimizer:
     ) -> Sequence[Op]:
         """Do what `apply_gradients` does; the first arguments have no effect."""
         return self.apply_gradients(params_grads)
-
-
-@contextmanager
-def only_training(
-    program: FluidProgram, trained: Names | None, frozen: Names | None
-) -> Iterator[None]:
-    """Let a backward pass in the block leave out parameters: those not among `trained`, if given,
-    and those among `frozen`. Another loss may train them.
-    """
-    records = program.graph.parameters
-    kept = set(records) if trained is None else names_among(trained)
-    out = names_among(frozen or ())
-    strangers = (kept | out) - records.keys()
-    if strangers:
-        raise ProgramError(
-            f"minimize names {', '.join(sorted(strangers))}, which is no parameter of the program.",
-            hint="Gradients are cut at parameters alone.",
-        )
-    left_out = [name for name in (records.keys() - kept) | out if records[name].trainable]
-    for name in left_out:
-        records[name] = dataclasses.replace(records[name], trainable=False)
-    try:
-        yield
-    finally:
-        for name in left_out:
-            records[name] = dataclasses.replace(records[name], trainable=True)
 
 
 class Common(TypedDict, total=False):

@@ -29,7 +29,7 @@ from psrt.executor.memory import Scope
 from psrt.executor.parallel import EpochResult
 from psrt.executor.ports import ParamSource
 from psrt.executor.profiling import Profiler
-from psrt.executor.program import Feed
+from psrt.executor.program import Feed, Merged
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 from psrt.graph.program import Var
 from psrt.partition.transpiler import TrainerProgram
@@ -104,7 +104,7 @@ class ConnectedExecutor(ConnectedCalls):
         self._connected()
 
     def run(
-        self, feed: Feed, fetch: Sequence[str | Var] = (), return_merged: bool = True
+        self, feed: Feed, fetch: Sequence[str | Var] = (), return_merged: Merged = True
     ) -> list[Any]:
         """Train on one batch; return the vars in `fetch`, as `Executor.run` does.
 

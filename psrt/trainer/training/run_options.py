@@ -12,7 +12,7 @@ from psrt.communicator.base import Communicator
 from psrt.executor.memory import RowBatch, Scope
 from psrt.executor.parallel import ParallelExecutor
 from psrt.executor.ports import GradSink
-from psrt.executor.program import Executor, Feed
+from psrt.executor.program import Executor, Feed, Merged
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
 from psrt.graph.declaration import computed_rates
 from psrt.graph.program import Program, Role, Var
@@ -108,7 +108,7 @@ def computed(
     fetch: Sequence[str],
     rows: Mapping[str, RowBatch],
     roles: Sequence[Role],
-    merged: bool,
+    merged: Merged,
 ) -> list[Any]:
     """Run a batch; a fetched value is one for all replicas if `merged`, else a list of one each."""
     if isinstance(executor, ParallelExecutor):

@@ -33,7 +33,7 @@ from psrt.core.types import F32, I64
 from psrt.executor.memory import Scope
 from psrt.executor.parallel import PASSES, ParallelExecutor
 from psrt.executor.profiling import Category, Profiler
-from psrt.executor.program import first_not_finite
+from psrt.executor.program import Merged, first_not_finite
 from psrt.graph.program import Program, Role
 from psrt.trainer.inputs import PreparedBatch, bind, with_counts
 from psrt.trainer.observing import SpanRecorders
@@ -157,7 +157,7 @@ class TrainingRun:
         fetch: Sequence[str] = (),
         following: PreparedBatch | None = None,
         *,
-        merged: bool = True,
+        merged: Merged = True,
         may_hold: bool = False,
         position: Callable[[list[Any]], Position] | None = None,
     ) -> list[Any]:
@@ -243,7 +243,7 @@ class TrainingRun:
 
     @traced("run")
     def _run(
-        self, batch: PreparedBatch, fetch: Sequence[str], rows: Mapping[str, F32], merged: bool
+        self, batch: PreparedBatch, fetch: Sequence[str], rows: Mapping[str, F32], merged: Merged
     ) -> list[Any]:
         self._batch = batch
         bound, whole = bind(batch, rows), [*fetch, *self._rates.vars]

@@ -261,3 +261,43 @@ def test_a_function_chooses_the_parameters_that_are_clipped(in_parts: bool) -> N
     assert moved == pytest.approx([3.0, 0.5])
     with pytest.raises(TypeError, match="need_clip is 'b', not a function"):
         fluid.clip.GradientClipByValue(1.0, need_clip="b")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("declare", "error"),
+    [
+        (lambda: rates.data(1, [2]), TypeError),
+        (lambda: rates.data("x", 2), TypeError),
+        (lambda: fluid.data("x", 2), TypeError),
+        (lambda: rates.create_parameter(1), TypeError),
+        (lambda: rates.create_parameter([1.0, 2.0]), TypeError),
+        (lambda: rates.create_parameter([2], attr=np.ones(2)), TypeError),
+        (lambda: rates.create_parameter([2], default_initializer=np.ones(2)), TypeError),
+        (lambda: rates.create_global_var(1, 2.0, "float32"), TypeError),
+        (lambda: rates.create_global_var([1.0], 2.0, "float32"), TypeError),
+        (lambda: rates.create_global_var([1], 2.0, np.complex128), ValueError),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_refused_as_in_fluid(declare: Any, error: Any) -> None:
+    with pytest.raises(error) as raised:
+        declare()
+
+    assert isinstance(raised.value, ProgramError)
+    assert not fluid.default_main_program().graph.vars
+
+
+def test_labels_of_classes_may_be_fed_as_floats() -> None:
+    scores, label = rates.data("scores", [2]), rates.data("label", [1])
+    whole = rates.data("whole", [1], dtype="int64")
+    fetched = [
+        compute(scores, of)
+        for compute in (rates.cross_entropy, rates.accuracy, rates.softmax_with_cross_entropy)
+        for of in (label, whole)
+    ]
+    fed = {"scores": np.array([[0.2, 0.8], [0.3, 0.7]], "f4"), "whole": np.array([[1], [0]])}
+    fed["label"] = fed["whole"].astype("f4")
+
+    found = fluid.Executor().run(feed=fed, fetch_list=fetched)
+
+    for floats, numbers in zip(found[::2], found[1::2], strict=True):
+        np.testing.assert_array_equal(floats, numbers)

@@ -65,7 +65,8 @@ def test_a_fixed_shape_beside_an_open_batch_is_one_array_for_all_examples(replic
 
     assert b.shape == (6, 5)
     np.testing.assert_allclose(found, feed["a"] @ feed["b"], rtol=1e-5)
-    np.testing.assert_allclose(mean, np.square(feed["a"] @ feed["b"]).mean(), rtol=1e-5)
+    assert mean.shape == (max(1, replicas),)
+    np.testing.assert_allclose(mean.mean(), np.square(feed["a"] @ feed["b"]).mean(), rtol=1e-5)
     with pytest.raises(ValueError, match=r"shape = \(6, 5\), but received feeded shape"):
         fluid.Executor(PLACE).run(feed=feed | {"b": feed["a"]}, fetch_list=[out])
 
@@ -79,6 +80,66 @@ def test_parts_of_a_feed_share_what_has_no_examples() -> None:
     (found,) = fluid.Executor(PLACE).run(feed=parts, fetch_list=[out])
 
     np.testing.assert_array_equal(found, [[3, 5, 7], [6, 10, 14]])
+
+
+def numbered() -> tuple[fluid.CompiledProgram, list[fluid.Variable]]:
+    """Examples multiplied by one number, on four replicas."""
+    x, factor = fluid.data("x", [None, 2]), fluid.data("factor", [1])
+    fetched = [layers.elementwise_mul(x, factor), layers.scale(factor, 1.0)]
+    compiled = fluid.CompiledProgram(fluid.default_main_program())
+    return compiled.with_data_parallel(places=fluid.cpu_places(4)), fetched
+
+
+@pytest.mark.parametrize("examples", [3, 4, 8])
+def test_one_number_is_fed_beside_a_batch_or_for_each_replica(examples: int) -> None:
+    compiled, fetched = numbered()
+    exe, ones = fluid.Executor(PLACE), np.ones((examples, 2), "float32")
+    shares = min(examples, 4)
+    factors = np.arange(1, shares + 1, dtype="float32")
+
+    same, seen = exe.run(compiled, {"x": ones, "factor": factors[:1]}, fetched)
+    apart, each = exe.run(compiled, {"x": ones, "factor": factors}, fetched)
+    (alone,) = exe.run(feed={"x": ones, "factor": factors[:1]}, fetch_list=fetched[:1])
+
+    np.testing.assert_array_equal(same, ones)
+    np.testing.assert_array_equal(alone, ones)
+    np.testing.assert_array_equal(seen, np.ones(shares))
+    np.testing.assert_array_equal(each, factors)
+    np.testing.assert_array_equal(apart[:, 0], np.repeat(factors, examples // shares))
+
+
+def test_one_number_may_be_declared_before_the_batch() -> None:
+    factor, x = fluid.data("factor", [1]), fluid.data("x", [None, 2])
+    out = layers.elementwise_mul(x, factor)
+
+    (found,) = fluid.Executor(PLACE).run(
+        feed={"x": np.ones((3, 2), "float32"), "factor": np.array([4], "float32")}, fetch_list=[out]
+    )
+
+    np.testing.assert_array_equal(found, np.full((3, 2), 4))
+
+
+@pytest.mark.parametrize("shape", [[3], [3, 2]])
+def test_a_constant_in_the_shape_of_a_fixed_batch_has_its_examples(shape: list[int]) -> None:
+    x = fluid.data("x", shape)
+    added = layers.sums([x, layers.fill_constant(shape, "float32", 2.0)])
+    other = layers.fill_constant([2, *shape[1:]], "float32", 2.0)
+    given = RNG.normal(size=shape).astype("float32")
+
+    found, twos = fluid.Executor(PLACE).run(feed={"x": given}, fetch_list=[added, other])
+
+    np.testing.assert_allclose(found, given + 2, rtol=1e-6)
+    np.testing.assert_array_equal(twos, np.full([2, *shape[1:]], 2))
+
+
+def test_parts_of_a_feed_may_have_a_number_each() -> None:
+    compiled, fetched = numbered()
+    parts = [{"x": np.ones((1, 2), "float32"), "factor": np.array([n], "float32")} for n in (2, 3)]
+
+    multiplied, each = fluid.Executor(PLACE).run(compiled, parts, fetched)
+
+    np.testing.assert_array_equal(multiplied, [[2, 2], [3, 3]])
+    np.testing.assert_array_equal(each, [2, 3])
 
 
 def test_a_constant_is_an_array_of_any_numbers() -> None:

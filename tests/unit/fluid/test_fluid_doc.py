@@ -210,13 +210,29 @@ def lists_are_ragged() -> None:
     assert isinstance(value, Ragged)
 
 
-def replicas_give_the_mean() -> None:
-    loss = fluid.layers.mean(fluid.layers.data("x", [1]))
+def replicas_give_what_they_share_once() -> None:
+    weight = fluid.layers.create_parameter([1], name="w")
+    loss = fluid.layers.mean(fluid.layers.data("x", [1]) + weight * 0.0)
     compiled = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(places=2)
 
-    (value,) = run(loss, program=compiled, x=np.array([[1.0], [2.0], [6.0]], "f4"))
+    value, shared = run(loss, weight, program=compiled, x=np.array([[1.0], [2.0], [6.0]], "f4"))
 
-    assert value.tolist() == [3.0]
+    assert value.tolist() == [1.5, 6.0]
+    assert shared.shape == (1,)
+
+
+def a_fed_batch_is_one_update() -> None:
+    start, build = fluid.initializer.Constant(0.0), fluid.BuildStrategy()
+    build.async_mode = True
+    weight = fluid.layers.create_parameter([1], name="w", default_initializer=start)
+    loss = fluid.layers.mean(fluid.layers.data("x", [1]) * weight)
+    fluid.optimizer.SGD(1.0).minimize(loss)
+    compiled = fluid.CompiledProgram(fluid.default_main_program())
+    compiled.with_data_parallel(loss.name, build, places=2)
+
+    run(program=compiled, x=np.array([[1.0], [3.0]], "f4"))
+
+    assert np.array(fluid.global_scope().find_var("w").get_tensor()).tolist() == [-2.0]
 
 
 def shares_may_be_empty() -> None:
@@ -403,9 +419,10 @@ DIFFERENCES: dict[str, Callable[[], None]] = {
     "schedules of": schedules_are_values,
     "optimizer state": optimizer_state_is_not_saved,
     "fetching lists": lists_are_ragged,
-    "replicas return": replicas_give_the_mean,
+    "replicas return": replicas_give_what_they_share_once,
     "a fixed size": sizes_are_not_checked,
     "a batch must": shares_may_be_empty,
+    "with `async_mode`": a_fed_batch_is_one_update,
     "`use_cuda=True`": cuda_beside_another_executor_is_taken,
     "`train_from_dataset`": thread_is_not_read,
     "a table with `is_distributed`": a_table_without_pservers_is_here,

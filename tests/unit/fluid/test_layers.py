@@ -324,7 +324,7 @@ def test_signatures_are_shown_without_notes() -> None:
 def test_lists_get_other_lengths() -> None:
     x = layers.data("x", [1], lod_level=1)
     like = layers.data("like", [1], dtype="int64", lod_level=1)
-    begins = layers.data("begins", [1], append_batch_size=False, dtype="int64")
+    begins = layers.data("begins", [3], append_batch_size=False, dtype="int64")
     outs = [
         layers.lod_reset(x, y=like),
         layers.lod_reset(x, target_lod=[0, 1, 6]),

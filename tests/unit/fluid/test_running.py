@@ -184,8 +184,8 @@ def test_the_parallel_executor_trains_and_tests_as_the_document_shows(
     (test_loss,) = test_exe.run(fetch_list=[loss.name], feed=feed)
 
     assert train_exe.device_count == test_exe.device_count == 2
-    assert train_loss.shape == test_loss.shape == (1,)
-    assert test_loss < train_loss
+    assert train_loss.shape == test_loss.shape == (2,)
+    assert test_loss.mean() < train_loss.mean()
 
 
 def test_parts_of_a_feed_are_one_batch() -> None:
@@ -200,8 +200,9 @@ def test_parts_of_a_feed_are_one_batch() -> None:
     (alone,) = exe.run(test, feed=whole, fetch_list=[loss], return_merged=False)
     (apart,) = exe.run(compiled, feed=parts, fetch_list=[loss], return_merged=False)
 
-    np.testing.assert_allclose(of_parts, of_whole, rtol=1e-6)
-    assert [value.shape for value in apart] == [(1,), (1,)]
+    assert of_parts.shape == (2,)
+    np.testing.assert_allclose(of_parts.mean(), of_whole[0], rtol=1e-6)
+    np.testing.assert_array_equal(of_parts, np.concatenate(apart))
     assert alone.shape == (1,)
     with pytest.raises(DataError, match="parts of a feed do not feed the same"):
         exe.run(compiled, feed=[whole, {"x": whole["x"]}])
@@ -216,6 +217,32 @@ def test_a_compiled_program_without_replicas_runs_alone() -> None:
     )
 
     assert value.shape == (1,)
+
+
+def test_what_replicas_share_is_fetched_once() -> None:
+    loss = regression()
+    started()
+    executor = fluid.ParallelExecutor(False, loss.name)
+    names = ["fc_0.w_0", "fc_0.w_0@GRAD", loss.name]
+
+    alone = fluid.Executor().run(feed=feeds()[0], fetch_list=names)
+    fluid.Executor().run(fluid.default_startup_program())
+    shared = executor.run(names, feed=feeds()[0])
+
+    assert [value.shape for value in alone] == [(3, 4), (3, 4), (1,)]
+    assert [value.shape for value in shared] == [(3, 4), (3, 4), (executor.device_count,)]
+    for one, other in zip(alone[:2], shared, strict=False):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_a_loss_of_data_alone_trains_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    loss = fluid.layers.mean(fluid.layers.data("x", [3]))
+
+    assert fluid.optimizer.SGD(0.1).minimize(loss) == ([], [])
+    (value,) = fluid.Executor().run(feed={"x": np.ones((2, 3), "f4")}, fetch_list=[loss])
+
+    assert value == 1
+    assert "updates nothing: the program has no parameters" in caplog.text
 
 
 def test_a_loss_that_is_not_there_is_refused() -> None:

@@ -293,7 +293,7 @@ def test_a_py_reader_feeds_training_and_tests_by_parallel_executors(
     for exe, of, fetched in ((train_exe, reader, loss), (test_exe, tester, test_loss)):
         of.decorate_paddle_reader(lambda: examples())
         of.start()
-        values = [exe.run(fetch_list=[fetched.name])[0].item() for _ in range(2)]
+        values = [exe.run(fetch_list=[fetched.name])[0].mean() for _ in range(2)]
         with pytest.raises(fluid.core.EOFException):
             exe.run(fetch_list=[fetched.name])
         of.reset()

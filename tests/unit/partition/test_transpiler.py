@@ -87,6 +87,19 @@ def test_a_mode_is_read_off_fluids_flags(fields: dict[str, Any], mode: object) -
     assert mode_of(config_with(**fields)) == mode
 
 
+def test_queues_beside_rounds_are_refused_as_soon_as_both_are_set() -> None:
+    config = DistributeTranspilerConfig()
+
+    with pytest.raises(ConfigError, match="runtime_split_send_recv contradicts sync_mode"):
+        config.runtime_split_send_recv = True
+    config.sync_mode = False
+    config.runtime_split_send_recv = True
+    with pytest.raises(ConfigError, match="runtime_split_send_recv contradicts sync_mode"):
+        config.sync_mode = True
+
+    assert mode_of(config) == Async()
+
+
 def test_an_argument_of_transpile_overrides_the_config() -> None:
     assert mode_of(config_with(), sync_mode=False) == Async()
     assert mode_of(config_with(sync_mode=False), sync_mode=True) == Sync()

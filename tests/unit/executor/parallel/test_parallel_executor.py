@@ -12,7 +12,7 @@ import pytest
 
 import psrt
 from psrt import layers
-from psrt.core.errors import ConfigError, ProgramError
+from psrt.core.errors import ConfigError, DataError, ProgramError
 from psrt.executor.parallel.parallel import ParallelExecutor
 from psrt.executor.parallel.shares import shares
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
@@ -290,6 +290,44 @@ def test_fetched_values_may_be_had_by_replica():
         (logits,) = executor.run(batches(1, 7)[0], names[:1], return_merged=False)
 
     assert [len(part) for part in logits] == [3, 2, 2]
+
+
+def test_values_of_replicas_are_merged_where_they_are_named():
+    program, (logits, *_) = predictions()
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+
+    with ParallelExecutor(program, scope, 3) as executor:
+        named, parts = (
+            executor.run(batches(1, 7)[0], [logits, logits], return_merged={logits}),
+            executor.run(batches(1, 7)[0], [logits], return_merged={"another"}),
+        )
+
+    assert [len(value) for value in named] == [7, 7]
+    assert [len(part) for part in parts[0]] == [3, 2, 2]
+
+
+@pytest.mark.parametrize("examples", [2, 5])
+def test_a_value_for_the_whole_batch_may_be_fed_for_each_replica(examples):
+    with psrt.program() as program:
+        x, pair = layers.data("x", shape=(2,)), layers.data("pair", shape=(2,), whole=True)
+        seen = [layers.elementwise_mul(x, pair).name, layers.scale(pair, 1.0).name]
+    feed = {"x": np.ones((examples, 2), np.float32)}
+    shares = min(examples, 3)
+    each = np.arange(shares * 2, dtype=np.float64)
+
+    with ParallelExecutor(program, psrt.Scope(), 3) as executor:
+        rows, pairs = executor.run(
+            feed | {"pair": each}, seen, roles=("forward",), return_merged={seen[0]}
+        )
+        one, _ = executor.run(feed | {"pair": each[:2]}, seen, roles=("forward",))
+        with pytest.raises(DataError, match=r"declared with shape \(2,\), but fed with shape"):
+            executor.run(feed | {"pair": np.zeros(10)}, seen, roles=("forward",))
+
+    np.testing.assert_array_equal(np.concatenate(pairs), each)
+    np.testing.assert_array_equal(rows[0], each[:2])
+    np.testing.assert_array_equal(rows[-1], each[-2:])
+    np.testing.assert_array_equal(one, np.tile(each[:2], (examples, 1)))
 
 
 def test_gradients_are_those_of_the_whole_batch():

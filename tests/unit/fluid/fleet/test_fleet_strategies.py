@@ -170,16 +170,19 @@ def test_what_makes_a_strategy_is_put_back_after_every_override(
     create: Callable[[], DistributedStrategy], caplog: pytest.LogCaptureFixture
 ) -> None:
     strategy = create()
-    mode = strategy.mode()
+    mode, flags = strategy.mode(), {**strategy.flags}
+    with pytest.raises(ConfigError, match="runtime_split_send_recv contradicts sync_mode"):
+        strategy.set_program_config({"sync_mode": True})
+    assert flags.pop("sync_mode") is strategy.get_program_config().sync_mode is False
     with caplog.at_level(logging.WARNING, "psrt.fluid"):
-        for name, value in strategy.flags.items():
+        for name, value in flags.items():
             other = not value if isinstance(value, bool) else value + 1
             strategy.set_program_config({name: other})
             assert getattr(strategy.get_program_config(), name) == value
             setattr(strategy.get_program_config(), name, other)
 
     assert strategy.settled() == mode
-    assert all(f"{name} is" in caplog.text for name in strategy.flags)
+    assert all(f"{name} is" in caplog.text for name in flags)
 
 
 @pytest.mark.parametrize(("cpu_num", "reduce"), [("1", "AllReduce"), ("4", "Reduce")])
