@@ -18,7 +18,15 @@ from psrt.fluid.adapting.loop_lookups import lookup_in_loop
 from psrt.fluid.adapting.nested import declare_nested, fed_lists
 from psrt.fluid.adapting.targets import as_rows, in_columns, in_rows
 from psrt.fluid.framework import default_main_program, program_guard
-from psrt.fluid.names import Variable, check_name, check_shape, check_sizes, dtype_name, unique_name
+from psrt.fluid.names import (
+    Variable,
+    check_name,
+    check_no_text,
+    check_shape,
+    check_sizes,
+    dtype_name,
+    unique_name,
+)
 from psrt.fluid.parameters import ParamAttr, admission_of, attr_of
 from psrt.graph import layers as psrt_layers
 from psrt.graph.builder import program as psrt_program
@@ -44,6 +52,7 @@ def data(
     """
     check_name("data", name)
     check_shape("data", shape)
+    check_no_text("data", "append_batch_size", append_batch_size, "dtype")
     sizes = [ROWS if size is None else int(size) for size in shape]
     if append_batch_size and ROWS not in sizes:
         sizes = [ROWS, *sizes]

@@ -17,7 +17,13 @@ module_paths second paths of modules: `fluid.clip`, `paddle.fluid`
 """
 
 from psrt.fluid.names import flags, unique_name
-from psrt.fluid.names.arguments import ArgumentTypeError, check_name, check_shape, check_sizes
+from psrt.fluid.names.arguments import (
+    ArgumentTypeError,
+    check_name,
+    check_no_text,
+    check_shape,
+    check_sizes,
+)
 from psrt.fluid.names.dtypes import VarType, dtype_name, dtype_number, narrow_name
 from psrt.fluid.names.edges import EDGES
 from psrt.fluid.names.first_ops import first_ops
@@ -53,7 +59,7 @@ from psrt.fluid.names.variable import (
 
 __all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "FluidParameter", "Variable", "cpu_places"]
 __all__ += ["Place", "VarType", "dtype_number"]
-__all__ += ["ArgumentTypeError", "check_name", "check_shape", "check_sizes"]
+__all__ += ["ArgumentTypeError", "check_name", "check_no_text", "check_shape", "check_sizes"]
 __all__ += [
     "RefusingFleet",
     "cuda_places",

@@ -39,4 +39,13 @@ def check_sizes(layer: str, shape: Any) -> None:
         )
 
 
-__all__ = ["ArgumentTypeError", "check_name", "check_shape", "check_sizes"]
+def check_no_text(layer: str, argument: str, value: object, meant: str) -> None:
+    """Raise `ArgumentTypeError` for a text, which another argument was `meant` to have."""
+    if isinstance(value, str):
+        raise ArgumentTypeError(
+            f"layers.{layer} was given {argument}={value!r}, which is no True or False.",
+            hint=f"Write {meant}={value!r}: {argument} comes before it.",
+        )
+
+
+__all__ = ["ArgumentTypeError", "check_name", "check_no_text", "check_shape", "check_sizes"]

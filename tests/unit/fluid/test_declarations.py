@@ -301,3 +301,11 @@ def test_labels_of_classes_may_be_fed_as_floats() -> None:
 
     for floats, numbers in zip(found[::2], found[1::2], strict=True):
         np.testing.assert_array_equal(floats, numbers)
+
+
+def test_a_dtype_in_the_place_of_another_argument_is_refused() -> None:
+    with pytest.raises(TypeError, match="append_batch_size='int64'") as refusal:
+        fluid.layers.data("x", [1], "int64")  # type: ignore[arg-type]
+
+    assert isinstance(refusal.value, ProgramError)
+    assert "dtype='int64'" in (refusal.value.hint or "")
