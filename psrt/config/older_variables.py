@@ -129,6 +129,15 @@ def _endpoints_of_v2(environ: Environment) -> str:
     return ",".join(host if ":" in host else next(bare) for host in named)
 
 
+def _endpoints_of_fleet(environ: Environment) -> str:
+    """Return the hosts of Fluid 1.5 and 1.6, each with its port of a list, or the common one."""
+    hosts, ports = listed(environ["PADDLE_PSERVERS"]), listed(environ.get("PADDLE_PORT", ""))
+    if len(ports) > 1:
+        hosts = hosts * len(ports) if len(hosts) == 1 else hosts
+        return ",".join(f"{host}:{port}" for host, port in zip(hosts, ports, strict=False))
+    return ",".join(endpoints_on(hosts, port_of(environ, "PADDLE_PORT")))
+
+
 def _part_of_endpoint(part: int) -> Callable[[Environment], str]:
     return lambda environ: environ["PADDLE_CURRENT_ENDPOINT"].rpartition(":")[part]
 
@@ -157,6 +166,9 @@ RULES = (
         "PADDLE_PSERVERS_IP_PORT_LIST",
         ("PADDLE_INIT_PSERVERS", "PADDLE_INIT_PORT"),
         _endpoints_of_v2,
+    ),
+    VariableRule(
+        "PADDLE_PSERVERS_IP_PORT_LIST", ("PADDLE_PSERVERS", "PADDLE_PORT"), _endpoints_of_fleet
     ),
     VariableRule("POD_IP", ("PADDLE_CURRENT_ENDPOINT",), _part_of_endpoint(0)),
     VariableRule("POD_IP", ("PADDLE_CURRENT_IP",)),

@@ -57,11 +57,29 @@ def test_who_knows_pservers_by_the_names_of_v2_is_a_trainer() -> None:
         ({"PADDLE_INIT_PSERVERS": "a, b", "PADDLE_INIT_PORT": "9"}, "a:9,b:9"),
         ({"PADDLE_INIT_PSERVERS": "a,a", "PADDLE_INIT_PORT": "9"}, "a:9,a:10"),
         ({"PADDLE_INIT_PSERVERS": "a:1,b", "PADDLE_INIT_PORT": "9"}, "a:1,b:9"),
+        ({"PADDLE_PSERVERS": "a,b"}, "a:6170,b:6170"),
+        ({"PADDLE_PSERVERS": "a,b", "PADDLE_PORT": "9"}, "a:9,b:9"),
+        ({"PADDLE_PSERVERS": "a", "PADDLE_PORT": "8,9"}, "a:8,a:9"),
+        ({"PADDLE_PSERVERS": "a,b", "PADDLE_PORT": "8,9"}, "a:8,b:9"),
     ],
-    ids=["the port of v2", "one port for all", "two on a host", "a port of its own"],
+    ids=[
+        *("the port of v2", "one port for all", "two on a host", "a port of its own"),
+        *("fleet without a port", "fleet, one port", "fleet, one host", "fleet, a port each"),
+    ],
 )
 def test_hosts_and_a_port_are_endpoints(variables: dict[str, str], endpoints: str) -> None:
     assert with_derived(variables)["PADDLE_PSERVERS_IP_PORT_LIST"] == endpoints
+
+
+@pytest.mark.parametrize("role", ["TRAINER", "PSERVER"])
+def test_a_role_has_the_hosts_of_pservers_and_their_port(role: str) -> None:
+    fleet = {"PADDLE_PSERVERS": "127.0.0.1,127.0.0.2", "PADDLE_PORT": "36001"}
+    own = {"TRAINING_ROLE": role, "PADDLE_TRAINER_ID": "1", "POD_IP": "127.0.0.2"}
+
+    found = cloud_role({**fleet, **own, "PADDLE_TRAINERS_NUM": "2"})
+
+    endpoints = ("127.0.0.1:36001", "127.0.0.2:36001")
+    assert found == ClusterRole(role == "PSERVER", 1, 2, endpoints)
 
 
 def test_a_port_alone_names_no_pservers() -> None:
