@@ -19,7 +19,7 @@ from psrt.executor.compute.registry import Bound
 TILE_ELEMENTS = 1 << 18  # 1 MB of columns: what a level 2 cache holds
 TILE_PIXELS = 512  # with fewer, BLAS spends its time on the filter
 LANES = 16  # a cache line of float32
-SHORT_ROW = 16  # pixels; images with shorter rows are interleaved
+SHORT_ROW = 16  # pixels; images whose rows are no longer are interleaved
 
 
 class TileSize(NamedTuple):
@@ -104,13 +104,13 @@ class Tiling:
         _, height, width = self.out
         each = math.prod(self.filter[1:])  # weights of a filter
         fitting = TILE_ELEMENTS // (self.groups * each * height * width)
-        if width < SHORT_ROW:
+        if width <= SHORT_ROW:
             fitting = min(fitting, LANES)
         images = max(min(max(fitting, -(-TILE_PIXELS // (height * width))), count), 1)
         across = width * images
         rows = min(max(TILE_ELEMENTS // (each * across), -(-TILE_PIXELS // across)), height)
         groups = min(max(TILE_ELEMENTS // (each * rows * across), 1), self.groups)
-        return TileSize(images, groups, rows, images > 1 and width < SHORT_ROW)
+        return TileSize(images, groups, rows, images > 1 and width <= SHORT_ROW)
 
     def tiles(self, count: int) -> Iterator[Tile]:
         """The tiles of `count` images: band by band, for each part of the groups and images."""
