@@ -60,15 +60,14 @@ def im2col(x: F32, window: I64, lanes: int, channel: int, top: int, columns: F32
                     for i in range(rows):
                         y = (top + i) * stride_y + a * dilation_y - padding_y
                         end = begin + out_width
-                        if y < 0 or y >= height:
-                            _clear(target, begin, end)
-                        else:
+                        count = stop - first if 0 <= y < height else 0
+                        inner = begin + first * lanes if count else end
+                        _clear(target, begin, inner)
+                        if count:
                             row = (image * x.shape[1] + c) * height + y
                             seen = (row * width + left + first * stride_x) * lanes
-                            inner = begin + first * lanes
-                            _clear(target, begin, inner)
-                            _take(source, seen, stride_x, target, inner, stop - first, lanes)
-                            _clear(target, begin + stop * lanes, end)
+                            _take(source, seen, stride_x, target, inner, count, lanes)
+                        _clear(target, inner + count * lanes, end)
                         begin = end
 
 
@@ -106,7 +105,7 @@ def col2im_(columns: F32, window: I64, lanes: int, channel: int, top: int, x_gra
                 for image in range(images):
                     for i in range(rows):
                         y = (top + i) * stride_y + a * dilation_y - padding_y
-                        if 0 <= y < height:
+                        if 0 <= y < height and first < stop:
                             row = (image * x_grad.shape[1] + c) * height + y
                             seen = (row * width + left + first * stride_x) * lanes
                             inner = begin + first * lanes

@@ -36,6 +36,7 @@ CONVOLUTIONS = {
     "stride": Case((7, 8), (3, 3), stride=(2, 3)),
     "padding": Case((4, 3), (3, 3), padding=(1, 2)),
     "padding wider than the filter": Case((2, 2), (2, 2), padding=(3, 3)),
+    "filter wider than the image": Case((2, 2), (7, 7), padding=(3, 3)),
     "dilation": Case((7, 7), (3, 2), far=(2, 3)),
     "all of it": Case((6, 9), (3, 2), stride=(2, 3), padding=(2, 1), far=(2, 3)),
 }
@@ -94,6 +95,23 @@ def test_columns_hold_what_each_weight_sees(name: str, top: int, lanes: int) -> 
     convolution.im2col(seen, windows_of(case), lanes, 1, top, columns)
 
     np.testing.assert_array_equal(columns, expected)
+
+
+@CONVOLUTION
+def test_interpreted_loops_equal_machine_code(name: str) -> None:
+    case = CONVOLUTIONS[name]
+    x = numbers(2, 1, case.image[0], 2 * case.image[1])
+    shape = (1, *case.size, 2, case.out[0], 2 * case.out[1])
+    columns, found = np.empty(shape, np.float32), np.empty(shape)
+    grad, found_grad = x.copy(), x.astype(np.float64)
+
+    convolution.im2col(x, windows_of(case), 2, 0, 0, columns)
+    convolution.im2col.python(x.astype(np.float64), windows_of(case), 2, 0, 0, found)
+    convolution.col2im_(columns, windows_of(case), 2, 0, 0, grad)
+    convolution.col2im_.python(found, windows_of(case), 2, 0, 0, found_grad)
+
+    np.testing.assert_array_equal(found, columns)
+    np.testing.assert_allclose(found_grad, grad, rtol=1e-4, atol=1e-5)
 
 
 @LANES
