@@ -3,7 +3,8 @@
 pooling       rows of each example pooled to one vector, slot by slot
 sequence      places of ragged elements, and softmax over them
 interactions  pairwise products of features
-images        images as matrices for BLAS, and window pooling
+convolution   images as matrices for BLAS
+images        maxima and means of windows of images
 random        random numbers of ops: pure functions of their place
 nn            fused element-wise steps of forward and backward passes
 execute       the kernel that executes a command list
@@ -16,6 +17,7 @@ metrics       counts for metrics
 
 from psrt.kernels.ops import (
     activations,
+    convolution,
     images,
     interactions,
     losses,
@@ -29,5 +31,5 @@ from psrt.kernels.ops import (
 from psrt.kernels.ops.command_list import EagerBackend, backend_for
 from psrt.kernels.ops.pooling import POOLS
 
-__all__ = ["POOLS", "EagerBackend", "activations", "backend_for", "images", "interactions"]
-__all__ += ["losses", "metrics", "nn", "pooling", "random", "sampling", "sequence"]
+__all__ = ["POOLS", "EagerBackend", "activations", "backend_for", "convolution", "images"]
+__all__ += ["interactions", "losses", "metrics", "nn", "pooling", "random", "sampling", "sequence"]

@@ -1,14 +1,6 @@
-"""Images as matrices for BLAS, and pooling over windows of them; float32.
+"""Pooling over windows of images; float32.
 
-A convolution is one matrix product: `im2col` lays out the inputs of each weight of a filter,
-`col2im_` adds their gradients back to the images (Chellapilla, Puri & Simard 2006, "High
-performance convolutional neural networks for document processing"). Here images are the last
-dimension, so that every loop runs over neighbours in memory whatever the filter (4 times the speed
-of rows of pixels on small images); `scatter_maps` and `gather_maps` bring products into the layout
-of a batch and back, with bias and relu on the way.
-
-A large image is taken band by band: `columns` holds the output rows from `top` on. A window is
-int64 (6,), pairs of (rows, columns). Outputs are overwritten unless the name ends in `_`.
+A window is int64 (6,), pairs of (rows, columns). Outputs are overwritten.
 """
 
 from __future__ import annotations
@@ -16,97 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from psrt.core.types import F32, I32, I64
-from psrt.kernels.jit import device, kernel
-
-
-@device
-def first_inside(start: int, stride: int) -> int:
-    """The first o ≥ 0 with start + o · stride ≥ 0."""
-    return max(0, -(start // stride))
-
-
-@device
-def stop_inside(start: int, stride: int, size: int, count: int) -> int:
-    """One more than the last o < `count` with start + o · stride < `size`, or 0."""
-    return max(0, min(count, (size - 1 - start) // stride + 1))
-
-
-@kernel("const f4[:, :, :, ::1], const i8[::1], i8, f4[:, :, :, :, :, ::1] -> void", "op")
-def im2col(x: F32, window: I64, top: int, columns: F32) -> None:
-    """`columns` (C, kh, kw, rows, ow, n) = the inputs of each weight from `x` (C, H, W, n).
-
-    `window`: stride, padding, dilation. Padding is 0.
-    """
-    channels, filter_height, filter_width, rows, out_width, images = columns.shape
-    height, width = x.shape[1], x.shape[2]
-    stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x = window
-    for channel in range(channels):
-        for a in range(filter_height):
-            for b in range(filter_width):
-                left = b * dilation_x - padding_x
-                for i in range(rows):
-                    y = (top + i) * stride_y + a * dilation_y - padding_y
-                    for j in range(out_width):
-                        z = left + j * stride_x
-                        seen = columns[channel, a, b, i, j]
-                        if 0 <= y < height and 0 <= z < width:
-                            source = x[channel, y, z]
-                            for k in range(images):
-                                seen[k] = source[k]
-                        else:
-                            seen[:] = 0
-
-
-@kernel("const f4[:, :, :, :, :, ::1], const i8[::1], i8, f4[:, :, :, ::1] -> void", "op")
-def col2im_(columns: F32, window: I64, top: int, x_grad: F32) -> None:
-    """`x_grad` (C, H, W, n) += the `columns` that `im2col` made of each element."""
-    channels, filter_height, filter_width, rows, out_width, images = columns.shape
-    height, width = x_grad.shape[1], x_grad.shape[2]
-    stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x = window
-    for channel in range(channels):
-        for a in range(filter_height):
-            for b in range(filter_width):
-                left = b * dilation_x - padding_x
-                first = first_inside(left, stride_x)
-                stop = stop_inside(left, stride_x, width, out_width)
-                for i in range(rows):
-                    y = (top + i) * stride_y + a * dilation_y - padding_y
-                    if y < 0 or y >= height:
-                        continue
-                    for j in range(first, stop):
-                        seen = columns[channel, a, b, i, j]
-                        target = x_grad[channel, y, left + j * stride_x]
-                        for k in range(images):
-                            target[k] += seen[k]
-
-
-@kernel("const f4[:, :, ::1], const f4[::1], b1, i8, f4[:, :, ::1] -> void", "op")
-def scatter_maps(product: F32, bias: F32, relu: bool, start: int, maps: F32) -> None:
-    """`maps` (n, filters, all pixels) from pixel `start` on = `product` (filters, pixels, n) +
-    `bias` (filters,), or the relu of it."""
-    zero = np.float32(0.0)
-    for each in range(maps.shape[1]):
-        source, added = product[each], bias[each]
-        for image in range(maps.shape[0]):
-            target = maps[image, each, start : start + len(source)]
-            for j in range(len(target)):
-                value = source[j, image] + added
-                target[j] = value if value > zero or not relu else zero
-
-
-@kernel("const f4[:, :, ::1], const f4[:, :, ::1], b1, i8, f4[:, :, ::1] -> void", "op")
-def gather_maps(grad: F32, maps: F32, relu: bool, start: int, product: F32) -> None:
-    """`product` (filters, pixels, n) = `grad` (n, filters, all pixels) from pixel `start` on, and 0
-    where the `maps` of a relu are."""
-    # A product with 0 or 1 vectorises, a choice does not: a tenth of the time.
-    zero, one = np.float32(0.0), np.float32(1.0)
-    for each in range(grad.shape[1]):
-        target = product[each]
-        for image in range(grad.shape[0]):
-            source = grad[image, each, start : start + len(target)]
-            seen = maps[image, each, start : start + len(target)]
-            for j in range(len(source)):
-                target[j, image] = source[j] * (one if seen[j] > zero or not relu else zero)
+from psrt.kernels.jit import kernel
 
 
 @kernel("const f4[:, :, ::1], const i8[::1], f4[:, :, ::1], i4[:, :, ::1] -> void", "op")

@@ -12,7 +12,7 @@ import pytest
 from psrt import Executor, Scope, layers, optimizer, program
 from psrt.core.errors import ProgramError
 from psrt.core.types import Array
-from psrt.executor.compute import images as compute_images
+from psrt.executor.compute.images import tiles
 from psrt.graph.program import Var
 from tests.support.gradcheck import check_gradients
 
@@ -158,19 +158,26 @@ def test_convolution_equals_its_definition(name: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+def tiles_of(monkeypatch: pytest.MonkeyPatch, **limits: int) -> None:
+    """Sets limits of `tiles`, such as TILE_ELEMENTS."""
+    for name, limit in limits.items():
+        monkeypatch.setattr(tiles, name, limit)
+
+
+@pytest.mark.parametrize("short", [0, 16])
+@pytest.mark.parametrize("pixels", [1, 7, 1 << 10])
 @pytest.mark.parametrize("elements", [1, 300, 1 << 20])
-@pytest.mark.parametrize("tile_images", [2, 3, 16])
 def test_convolution_is_the_same_in_tiles_of_any_size(
-    elements: int, tile_images: int, monkeypatch: pytest.MonkeyPatch
+    elements: int, pixels: int, short: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compute_images, "TILE_ELEMENTS", elements)
-    monkeypatch.setattr(compute_images, "TILE_IMAGES", tile_images)
-    asked = CONVOLUTIONS["all of it"]
+    tiles_of(monkeypatch, TILE_ELEMENTS=elements, TILE_PIXELS=pixels, SHORT_ROW=short, LANES=2)
+    for name in ("all of it", "of single pixels", "rectified"):
+        asked = CONVOLUTIONS[name]
 
-    found, scope = run(lambda: layers.conv2d(images(), 4, **asked))
+        found, scope = run(lambda asked=asked: layers.conv2d(images(), 4, **asked))
 
-    expected = convolve(IMAGES, scope["conv2d_0.w_0"], bias_of(scope), asked)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        expected = convolve(IMAGES, scope["conv2d_0.w_0"], bias_of(scope), asked)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("exclusive", [True, False])
@@ -250,16 +257,83 @@ def weighted(x: Var) -> Var:
 ONES: Array = np.array([[1.0], [-0.4]])
 
 
-@pytest.mark.parametrize("elements", [1, 1 << 20])
 @pytest.mark.parametrize("name", sorted(CONVOLUTIONS.keys() - {"of the whole image", "dilated"}))
-def test_gradient_of_convolution(name: str, elements: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compute_images, "TILE_ELEMENTS", elements)
+def test_gradient_of_convolution(name: str) -> None:
     asked = CONVOLUTIONS[name]
 
     def build() -> Var:
         return weighted(layers.conv2d(trained_images((4, 3, 3)), 4, **asked))
 
     check_gradients(build, {"ones": ONES}, spread=0.6)
+
+
+def convolve_back(
+    x: Array, weights: Array, d: Array, asked: dict[str, Any]
+) -> tuple[Array, Array, Array]:
+    """The gradients of image, filter and bias for that of the sums, in double precision."""
+    (down, right), (dilation_y, dilation_x) = (
+        pair(asked.get(name, 1)) for name in ("stride", "dilation")
+    )
+    (above, below), (before, after) = sides(asked.get("padding", 0))
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (above, below), (before, after)))
+    padded_grad, weights_grad = np.zeros_like(padded), np.zeros(weights.shape)
+    filters, channels, kh, kw = weights.shape
+    for f, i, j in np.ndindex(d.shape[1:]):
+        first = f // (filters // asked.get("groups", 1)) * channels
+        rows = slice(i * down, i * down + dilation_y * (kh - 1) + 1, dilation_y)
+        columns = slice(j * right, j * right + dilation_x * (kw - 1) + 1, dilation_x)
+        seen = (slice(None), slice(first, first + channels), rows, columns)
+        padded_grad[seen] += d[:, f, i, j, None, None, None] * weights[f]
+        weights_grad[f] += np.tensordot(d[:, f, i, j], padded[seen], 1)
+    height, width = x.shape[2:]
+    x_grad = padded_grad[:, :, above : above + height, before : before + width]
+    return x_grad, weights_grad, d.sum(axis=(0, 2, 3))
+
+
+TILES: dict[str, dict[str, int]] = {
+    "of one image": {"TILE_PIXELS": 1, "TILE_ELEMENTS": 2000},
+    "of one row": {"TILE_PIXELS": 1, "TILE_ELEMENTS": 1},
+    "of images": {"TILE_PIXELS": 100, "SHORT_ROW": 0},
+    "of interleaved images": {"TILE_PIXELS": 1, "SHORT_ROW": 99, "LANES": 2},
+}
+GRADIENTS = {
+    **{name: CONVOLUTIONS[name] for name in ("of single pixels", "in groups", "all of it")},
+    "rectified": {"filter_size": 3, "padding": 1, "act": "relu"},
+    "of single pixels, in groups": {"filter_size": 1, "groups": 4},
+    "of single pixels, strided": {"filter_size": 1, "stride": 2},
+    "of single pixels, padded": {"filter_size": 1, "padding": 1},
+    "padded and strided to the same size": {"filter_size": 1, "padding": (2, 9), "stride": 2},
+}
+
+
+@pytest.mark.parametrize("limits", TILES)
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_of_convolution_equal_their_definition_in_tiles_of_any_size(
+    name: str, limits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiles_of(monkeypatch, **TILES[limits])
+    asked, x = GRADIENTS[name], RNG.normal(size=(5, 4, 5, 19)).astype(np.float32)
+    with program() as p:
+        flat = layers.fc(layers.data("one", (5,)), x[0].size, param="image", bias=False)
+        maps = layers.conv2d(layers.reshape(flat, (-1, *x.shape[1:])), 8, param="w", **asked)
+        d = RNG.normal(size=(5, *maps.shape[1:])).astype(np.float32)
+        loss = layers.reduce_sum(layers.elementwise_mul(maps, layers.data("d", d.shape[1:])))
+        optimizer.Sgd(0.1).minimize(loss)
+    scope = Scope()
+    scope.init_parameters(p)
+    scope["image"] = x.reshape(5, -1)
+    executor = Executor(p, scope)
+
+    (found,) = executor.run({"one": np.eye(5, dtype="f4"), "d": d}, [maps])
+
+    gradients = [executor.gradients()[name] for name in ("image", "w", "conv2d_0.b_0")]
+    expected = convolve(x, scope["w"], bias_of(scope), asked)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    passed = d * (expected > 0) if asked.get("act") else d
+    for gradient, wanted in zip(
+        gradients, convolve_back(x, scope["w"], passed, asked), strict=True
+    ):
+        np.testing.assert_allclose(np.reshape(gradient, wanted.shape), wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_gradient_of_dilated_convolution() -> None:

@@ -1,9 +1,7 @@
-"""Kernels of images against loops over single elements, written from the definitions."""
+"""Pooling kernels against loops over single windows, written from the definitions."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -14,31 +12,20 @@ from psrt.kernels.ops import images
 
 
 class Case(NamedTuple):
-    """Sizes are (rows, columns); `far` is the dilation of a filter."""
+    """Sizes are (rows, columns)."""
 
     image: tuple[int, int]
     size: tuple[int, int]
     stride: tuple[int, int] = (1, 1)
     padding: tuple[int, int] = (0, 0)
-    far: tuple[int, int] = (1, 1)
 
     @property
     def out(self) -> tuple[int, int]:
-        parts = zip(self.image, self.size, self.stride, self.padding, self.far, strict=True)
-        height, width = ((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in parts)
+        parts = zip(self.image, self.size, self.stride, self.padding, strict=True)
+        height, width = ((n + 2 * p - k) // s + 1 for n, k, s, p in parts)
         return height, width
 
 
-CONVOLUTIONS = {
-    "plain": Case((5, 6), (3, 2)),
-    "one pixel": Case((3, 3), (1, 1)),
-    "the whole image": Case((3, 4), (3, 4)),
-    "stride": Case((7, 8), (3, 3), stride=(2, 3)),
-    "padding": Case((4, 3), (3, 3), padding=(1, 2)),
-    "padding wider than the filter": Case((2, 2), (2, 2), padding=(3, 3)),
-    "dilation": Case((7, 7), (3, 2), far=(2, 3)),
-    "all of it": Case((6, 9), (3, 2), stride=(2, 3), padding=(2, 1), far=(2, 3)),
-}
 POOLS = {
     "plain": Case((4, 6), (2, 2), stride=(2, 2)),
     "overlapping": Case((5, 5), (3, 2)),
@@ -53,63 +40,6 @@ def numbers(*shape: int) -> F32:
 
 def window(*pairs: tuple[int, int]) -> I64:
     return np.array(pairs, np.int64).reshape(-1)
-
-
-def sights(case: Case) -> Iterator[tuple[int, int, int, int, int, int]]:
-    """(a, b, i, j, y, z): weight (a, b) of the filter sees pixel (y, z) at output (i, j)."""
-    (height, width), (down, right) = case.image, case.padding
-    for a, b, i, j in itertools.product(*map(range, (*case.size, *case.out))):
-        y = i * case.stride[0] + a * case.far[0] - down
-        z = j * case.stride[1] + b * case.far[1] - right
-        if 0 <= y < height and 0 <= z < width:
-            yield a, b, i, j, y, z
-
-
-@pytest.mark.parametrize("top", [0, 1])
-@pytest.mark.parametrize("name", CONVOLUTIONS)
-def test_columns_hold_what_each_weight_sees(name: str, top: int) -> None:
-    case = CONVOLUTIONS[name]
-    x = numbers(2, *case.image, 3)
-    expected = np.zeros((2, *case.size, *case.out, 3), np.float32)
-    for a, b, i, j, y, z in sights(case):
-        expected[:, a, b, i, j] = x[:, y, z]
-    columns = np.full_like(expected[:, :, :, top:], np.nan)
-
-    images.im2col(x, window(case.stride, case.padding, case.far), top, columns)
-
-    np.testing.assert_array_equal(columns, expected[:, :, :, top:])
-
-
-@pytest.mark.parametrize("top", [0, 1])
-@pytest.mark.parametrize("name", CONVOLUTIONS)
-def test_columns_are_added_to_what_they_were_made_of(name: str, top: int) -> None:
-    case = CONVOLUTIONS[name]
-    columns = numbers(2, *case.size, *case.out, 3)[:, :, :, top:].copy()
-    found = numbers(2, *case.image, 3)
-    expected = found.astype(np.float64)
-    for a, b, i, j, y, z in sights(case):
-        if i >= top:
-            expected[:, y, z] += columns[:, a, b, i - top, j]
-
-    images.col2im_(columns, window(case.stride, case.padding, case.far), top, found)
-
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("relu", [False, True])
-def test_products_become_maps_and_their_gradients_products(relu: bool) -> None:
-    product, bias = numbers(4, 3, 2), numbers(4)
-    maps, back = np.zeros((2, 4, 8), np.float32), np.empty_like(product)
-    expected = product.transpose(2, 0, 1) + bias[:, None]
-    grad = numbers(2, 4, 8)
-
-    images.scatter_maps(product, bias, relu, 5, maps)
-    images.gather_maps(grad, maps, relu, 5, back)
-
-    np.testing.assert_array_equal(maps[:, :, 5:], np.maximum(expected, 0) if relu else expected)
-    assert not maps[:, :, :5].any()
-    passed = grad[:, :, 5:] * ((expected > 0) | (not relu))
-    np.testing.assert_array_equal(back, passed.transpose(1, 2, 0))
 
 
 def inside(case: Case, i: int, j: int) -> tuple[slice, slice]:
