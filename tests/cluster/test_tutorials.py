@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.pages import page
+from tests.support.pages import PSRT, page
 from tests.support.processes import ROOT, clean_environment
 
 BLOCK = re.compile(r"```(python|toml|sh)(?: title=\"([\w.]+)\")?\n(.*?)```", re.S)
@@ -26,7 +26,7 @@ def run_in(folder: Path, commands: str) -> str:
     log, errors = folder / "printed.log", folder / "errors.log"
     with log.open("w") as output, errors.open("a") as failures:
         done = subprocess.run(
-            ["bash", "-ec", commands],
+            ["bash", "-ec", f"{PSRT}\n{commands}"],
             cwd=folder,
             env=clean_environment() | {"PATH": path},
             stdin=subprocess.DEVNULL,

@@ -17,19 +17,29 @@ from tests.support import small_job
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Digests of the files that a launch on this host saves."""
+    directory = tmp_path_factory.mktemp("here")
+    assert train(written_job(directory), directory / "here") == 0
+    return digest(directory / "here")
+
+
 def test_the_saved_model_is_equal_byte_for_byte(
-    on: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    on: dict[str, str], expected: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if on["on"] == "kubernetes":  # its pods have what a ConfigMap brings
         monkeypatch.setenv("FAKE_PROGRAM", json.dumps([sys.executable, "-m", "psrt"]))
         on = {**on, "bring": "train-*,test-*"}
+
+    assert train(written_job(tmp_path), tmp_path / "there", **on) == 0
+
+    assert digest(tmp_path / "there") == expected
+
+
+def written_job(directory: Path) -> Path:
     rows = small_job.lines(640, seed=7)
-    job = small_job.write_files(tmp_path / "job", [rows[:320], rows[320:]])
-
-    assert train(job, tmp_path / "here") == 0
-    assert train(job, tmp_path / "there", **on) == 0
-
-    assert digest(tmp_path / "here") == digest(tmp_path / "there")
+    return small_job.write_files(directory / "job", [rows[:320], rows[320:]])
 
 
 def train(job: Path, directory: Path, **flags: object) -> int:

@@ -76,11 +76,11 @@ def _main(arguments: list[str], environment: dict[str, str], log: Path, director
     os.environ.update(environment)
     tempfile.tempdir = None
     if arguments[0] == "launch":
-        fork_children(_run)
-    os._exit(_run(arguments))
+        fork_children(run_to_end)
+    os._exit(run_to_end(arguments))
 
 
-def _run(arguments: list[str]) -> int:
+def run_to_end(arguments: list[str]) -> int:
     """The command to its end, with all that Python does then; returns the exit code."""
     sys.argv = ["psrt", *arguments]
     from psrt.cli.main import run
