@@ -132,10 +132,15 @@ def _endpoints_of_v2(environ: Environment) -> str:
 def _endpoints_of_fleet(environ: Environment) -> str:
     """Return the hosts of Fluid 1.5 and 1.6, each with its port of a list, or the common one."""
     hosts, ports = listed(environ["PADDLE_PSERVERS"]), listed(environ.get("PADDLE_PORT", ""))
-    if len(ports) > 1:
-        hosts = hosts * len(ports) if len(hosts) == 1 else hosts
-        return ",".join(f"{host}:{port}" for host, port in zip(hosts, ports, strict=False))
-    return ",".join(endpoints_on(hosts, port_of(environ, "PADDLE_PORT")))
+    if len(ports) < 2:
+        return ",".join(endpoints_on(hosts, port_of(environ, "PADDLE_PORT")))
+    hosts = hosts * len(ports) if len(hosts) == 1 else hosts
+    if len(hosts) != len(ports):
+        raise ConfigError(
+            f"PADDLE_PSERVERS has {len(hosts)} hosts, and PADDLE_PORT {len(ports)} ports.",
+            hint="Set PADDLE_PORT to one port for all pservers, or to a port for each.",
+        )
+    return ",".join(f"{host}:{port}" for host, port in zip(hosts, ports, strict=True))
 
 
 def _part_of_endpoint(part: int) -> Callable[[Environment], str]:

@@ -108,7 +108,7 @@ class ReplicatedRun(LocalRun):
     ) -> None:
         super().__init__(program, scope, build)
         self._replicas, self._threading, self._shared = replicas, threading, shared
-        self._values = ReplicaValues(program)
+        self._values: ReplicaValues  # of the program that `_made` has made an executor for
 
     def run(self, feed: Batch, fetch: Sequence[str], merged: bool = True) -> list[Any]:
         """Compute one batch; unless `merged`, each value is a list of the replicas' values."""

@@ -71,6 +71,11 @@ def test_hosts_and_a_port_are_endpoints(variables: dict[str, str], endpoints: st
     assert with_derived(variables)["PADDLE_PSERVERS_IP_PORT_LIST"] == endpoints
 
 
+def test_hosts_and_ports_of_different_numbers_are_refused() -> None:
+    with pytest.raises(ConfigError, match="PADDLE_PSERVERS has 3 hosts, and PADDLE_PORT 2 ports"):
+        with_derived({"PADDLE_PSERVERS": "a,b,c", "PADDLE_PORT": "8,9"})
+
+
 @pytest.mark.parametrize("role", ["TRAINER", "PSERVER"])
 def test_a_role_has_the_hosts_of_pservers_and_their_port(role: str) -> None:
     fleet = {"PADDLE_PSERVERS": "127.0.0.1,127.0.0.2", "PADDLE_PORT": "36001"}
