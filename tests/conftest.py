@@ -9,27 +9,63 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
+import threading
+import time
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile(
+    "any host",
+    hypothesis.settings(),
+    deadline=None,
+    suppress_health_check=[
+        hypothesis.HealthCheck.too_slow,
+        hypothesis.HealthCheck.function_scoped_fixture,  # such tests clear their directory
+    ],
+)
+hypothesis.settings.load_profile("any host")
 
 ROLES = ("PSRT_", "PADDLE_", "TRAINING_ROLE", "POD_IP", "CPU_NUM", "FLAGS_", "SLURM_", "OMPI_")
 ROLES += ("RANK", "WORLD_SIZE", "MASTER_", "PATH", "HOME", "PYTHONPATH", "TMPDIR")
 """Beginnings of variables that processes of tests read; libraries set others when imported."""
 
+LASTING = re.compile(r"stacks|fsspecIO|Dummy-\d+|Thread-\d+ \(_poll_wrapper\)")
+"""Names of threads that a process has once: of `psrt stacks`, fsspec, and gRPC."""
+
+ENDING_S = 30.0
+
 
 @pytest.fixture(scope="module", autouse=True)
 def left_as_found() -> Iterator[None]:
-    """Fail a file that leaves its environment, working directory or handler of SIGTERM changed.
+    """Fail a file that leaves its environment, directory, handler of SIGTERM or threads changed.
 
     Files after it run in the same process, and pass or fail by what they find.
     """
-    found = process_state()
+    found, running = process_state(), set(threading.enumerate())
     yield
     left = process_state()
     names = found.keys() | left.keys()
     assert [name for name in sorted(names) if found.get(name) != left.get(name)] == []
+    assert still_running(running) == []
+
+
+def still_running(before: set[threading.Thread]) -> list[str]:
+    """Names of threads that were not there `before` and do not end soon."""
+    started = [
+        thread
+        for thread in threading.enumerate()
+        if thread not in before and not LASTING.fullmatch(thread.name)
+    ]
+    if started:
+        gc.collect()  # threads of executors end once nobody holds these
+    deadline = time.monotonic() + ENDING_S
+    for thread in started:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return [thread.name for thread in started if thread.is_alive()]
 
 
 def process_state() -> dict[str, object]:

@@ -10,7 +10,7 @@ import ast
 import functools
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -169,3 +169,22 @@ def layer_lines(fence: str) -> list[re.Match[str]]:
         assert match, f"layer line not understood: {line!r}"
         found.append(match)
     return found
+
+
+def imported_names(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
+    """Local name and full name of everything imported."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from ((alias.asname or alias.name, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
+
+
+def dotted(node: ast.expr, imported: dict[str, str]) -> str:
+    """The full name of what `node` refers to, by `imported_names`; empty if it was not imported."""
+    if isinstance(node, ast.Name):
+        return imported.get(node.id, "")
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value, imported)}.{node.attr}"
+    return ""

@@ -6,11 +6,11 @@ Pools of `concurrent.futures` are no threads in this sense: their futures hand e
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from tests.house import PACKAGE, ROOT, tree
+from tests.house import PACKAGE, ROOT, dotted, imported_names, tree
 
 CONSTRUCTOR = PACKAGE / "core" / "threads.py"
 NAMES = {"threading.Thread", "threading.Timer", "_thread.start_new_thread", "_thread.start_new"}
@@ -19,7 +19,7 @@ NAMES = {"threading.Thread", "threading.Timer", "_thread.start_new_thread", "_th
 def constructed(tree: ast.AST) -> Iterator[int]:
     """Lines that call or subclass one of NAMES, under whatever name it was imported."""
     nodes = tuple(ast.walk(tree))
-    imported = dict(imports(nodes))
+    imported = dict(imported_names(nodes))
     for node in nodes:
         used: list[ast.expr] = []
         if isinstance(node, ast.Call):
@@ -29,24 +29,6 @@ def constructed(tree: ast.AST) -> Iterator[int]:
         for each in used:
             if dotted(each, imported) in NAMES:
                 yield each.lineno
-
-
-def imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
-    """Local name and full name of everything imported."""
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from ((alias.asname or alias.name, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
-
-
-def dotted(node: ast.expr, imported: dict[str, str]) -> str:
-    if isinstance(node, ast.Name):
-        return imported.get(node.id, node.id)
-    if isinstance(node, ast.Attribute):
-        return f"{dotted(node.value, imported)}.{node.attr}"
-    return ""
 
 
 def test_only_one_file_constructs_threads() -> None:

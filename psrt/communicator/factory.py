@@ -50,7 +50,11 @@ def make(
     pservers = PserverGroup(
         plan, clients, **limits, wire=wire, retained=retained, kept_calls=kept_calls
     )
-    return _of_mode(mode, pservers, on_wait, own, gives_gradients)
+    try:
+        return _of_mode(mode, pservers, on_wait, own, gives_gradients)
+    except BaseException:
+        pservers.close()
+        raise
 
 
 def _of_mode(
@@ -71,7 +75,6 @@ def _of_mode(
             return SspCommunicator(mode, pservers, on_wait, gives_gradients)
         case Geo():
             if own is None:
-                pservers.close()
                 raise ConfigError(
                     "mode Geo trains on the trainer, but no parameters of its own were given",
                     hint="Give make() the parameters that the executor trains.",

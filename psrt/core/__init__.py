@@ -21,6 +21,7 @@ Reading order:
     failpoints  points at which tests kill or stop a process
     allocator   freed memory kept for reuse
     columns     text tables
+    randomness  random numbers of psrt itself
     quantities  sizes and rates as people write them
     whole_file  files that are complete or absent
 """

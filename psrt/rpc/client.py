@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import logging
 import math
-import random
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,6 +19,7 @@ from functools import partial
 from psrt.core.clock import Clock, MonotonicClock
 from psrt.core.errors import DeadlineError, ErrorCode, PsrtError, UnavailableError, WireError
 from psrt.core.log import in_call
+from psrt.core.randomness import system_random
 from psrt.core.types import Array
 from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
@@ -266,7 +266,7 @@ class Client:
         """Seconds until the next attempt, or None to give up."""
         if self._closed.is_set() or not METHODS[message.header.method].repeatable:
             return None
-        delay_s = self._retry.next_delay(attempts - 1, elapsed_s, error, random.random)
+        delay_s = self._retry.next_delay(attempts - 1, elapsed_s, error, system_random.random)
         return delay_s if delay_s is None or self.route.failover is None else min(delay_s, _AGAIN_S)
 
     def _recover(self, delay_s: float) -> None:

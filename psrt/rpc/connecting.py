@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 import threading
 from collections.abc import Callable
 from typing import TypeVar
 
 from psrt.core.clock import Clock
 from psrt.core.errors import AccessError, ErrorCode, UnavailableError
+from psrt.core.randomness import system_random
 from psrt.rpc.error_text import not_admitted, unreachable
 from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.route import Route
@@ -45,7 +45,7 @@ def connected(
                 raise
             route.failed(error, place)
             elapsed_s = clock.now() - started
-            delay_s = policy.next_delay(attempt, elapsed_s, error, random.random)
+            delay_s = policy.next_delay(attempt, elapsed_s, error, system_random.random)
             if delay_s is None or closed.is_set():
                 if error.code is ErrorCode.RESIZING:
                     raise

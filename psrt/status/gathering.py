@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from psrt.core.errors import PsrtError
+from psrt.core.randomness import system_random
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
@@ -27,7 +27,7 @@ class Gatherer:
         self.endpoints = tuple(endpoints)
         self._timeout_s = timeout_s
         self._clients = [
-            Client(endpoint, 0, random.getrandbits(63), "grpc", pb.Hello(), retry=_ONCE)
+            Client(endpoint, 0, system_random.getrandbits(63), "grpc", pb.Hello(), retry=_ONCE)
             for endpoint in endpoints
         ]
 

@@ -27,7 +27,7 @@ def test_rows_past_their_rounds_end_on_all_pservers(
     )
     plan = build_plan([table], [f"p{number}:1" for number in range(pservers)], mode=mode)
     with services(pservers) as servers:
-        communicator, _ = connect(servers, plan, mode, 1, 0)
+        communicator, clients = connect(servers, plan, mode, 1, 0)
         communicator.start(5.0)
         for step in range(20):
             ids = np.arange(1, 9) if step == 0 else np.array([11])
@@ -39,3 +39,6 @@ def test_rows_past_their_rounds_end_on_all_pservers(
             server._upkeep.sweep_due()
 
         assert sorted(exported(servers, "t")) == [11]
+        communicator.close()
+        for client in clients:
+            client.close()

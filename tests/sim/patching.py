@@ -20,6 +20,7 @@ from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
+from psrt.core.randomness import system_random
 from tests.sim.modules import Threading, Time
 from tests.sim.primitives import SimpleQueue, wait
 from tests.sim.world import World
@@ -70,13 +71,13 @@ def _substitutes(world: World) -> dict[int, Any]:
     return {
         id(threading): Threading(world),
         id(time): Time(world),
-        id(random): random.Random(world.random.getrandbits(64)),
+        id(system_random): random.Random(world.random.getrandbits(64)),
         id(queue.SimpleQueue): type("SimpleQueue", (SimpleQueue,), {"world": world}),
         id(futures.wait): partial(wait, world),
     }
 
 
-_REAL = (threading, time, random, queue.SimpleQueue, futures.wait)
+_REAL = (threading, time, system_random, queue.SimpleQueue, futures.wait)
 
 
 @cache

@@ -252,7 +252,9 @@ class Builder:
 
     def _pserver(self, trainers: int) -> FakePserver | PserverService:
         if self._kind == "fake":
-            return FakePserver(trainers)
+            fake = FakePserver(trainers)
+            self._ends.append(fake.end)
+            return fake
         service = PserverService(stripes=2, wait_timeout_s=LONG_S)
         service.start()
         self._ends.append(service.stop)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from psrt.core import specs
-from psrt.core.errors import TableError
+from psrt.core.errors import TableError, UnavailableError
 from psrt.kernels.tables import initialize
 from psrt.rpc import pb
 from psrt.rpc.methods import Method
@@ -128,6 +128,13 @@ class FakePserver:
     def __call__(self, message: Message, peer: Peer) -> Message | Later:
         with self.lock:
             return self._methods[message.header.method](message)
+
+    def end(self) -> None:
+        """Fail the calls that wait for other trainers."""
+        with self.lock:
+            for future in (*self._waiting, *(meeting.future for meeting in self._meetings)):
+                if not future.done():
+                    future.set_exception(UnavailableError("the fake pserver has ended"))
 
     def _status(self) -> dict[str, object]:
         rounds = [(0, self.round)]

@@ -19,6 +19,8 @@ from psrt.rpc.methods import Method
 from psrt.rpc.serving import Handler, Later, Peer, begin, settle
 from psrt.rpc.wire import Message, aligned_empty, decode, encode
 
+STOPPING_S = 30.0
+
 _PEER = Peer("inproc", "same process")
 
 
@@ -87,14 +89,30 @@ class InprocServer:
         self.handler = handler
         self.faults = faults or Faults()
         self.stopped = False
+        self._handling, self._handled = 0, threading.Condition()
 
     def __call__(self, endpoint: str) -> InprocConnection:
         """Connect a client."""
         return InprocConnection(self, endpoint)
 
     def stop(self) -> None:
-        """Make every further call raise `UnavailableError`."""
-        self.stopped = True
+        """Make every further call raise `UnavailableError`, and let the handler end its calls."""
+        with self._handled:
+            self.stopped = True
+            assert self._handled.wait_for(lambda: self._handling == 0, STOPPING_S)
+
+    def handle(self, request: Message) -> Message | Later:
+        """Hand over one call."""
+        with self._handled:
+            if self.stopped:
+                raise UnavailableError("Cannot connect: the pserver has stopped.")
+            self._handling += 1
+        try:
+            return begin(self.handler, request, _PEER)
+        finally:
+            with self._handled:
+                self._handling -= 1
+                self._handled.notify_all()
 
 
 class InprocConnection:
@@ -134,7 +152,7 @@ class InprocConnection:
     def _carry_out(self, message: Message, timeout_s: float, copies: int = 1) -> Message:
         """Hand over `copies` of the request before waiting for any; the last reply counts."""
         requests = [_over_the_wire(message) for _ in range(copies)]
-        outcomes = [begin(self._server.handler, request, _PEER) for request in requests]
+        outcomes = [self._server.handle(request) for request in requests]
         replies = [self._settle(outcome, message, timeout_s) for outcome in outcomes]
         return _over_the_wire(replies[-1])
 

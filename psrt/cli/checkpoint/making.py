@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import random
-
 import click
 
 from psrt.cli import results
 from psrt.cli.options import access_options
 from psrt.coordinator.retention import Retention
+from psrt.core.randomness import system_random
 from psrt.pserver.checkpoints import Bases, complete_cuts, files_by_cut, remove_cut
 from psrt.rpc import pb
 from psrt.rpc.client import Client
@@ -41,7 +40,7 @@ def save(*, endpoint: str, timeout_s: float) -> None:
     count: the command waits for the next one, which has all pushes that were answered before. The
     pservers need --checkpoint-dir.
     """
-    client = Client(endpoint, 0, random.getrandbits(63), "grpc", pb.Hello())
+    client = Client(endpoint, 0, system_random.getrandbits(63), "grpc", pb.Hello())
     try:
         client.connect(min(CONNECT_S, timeout_s))
         header = pb.Header(cut=pb.Cut(anew=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from psrt.core.errors import ConfigError, PsrtError
 from psrt.core.hints import did_you_mean
+from psrt.core.randomness import system_random
 from psrt.core.types import F32, I64
 from psrt.pserver.saved import SourceDense, SourceTable, open_state
 from psrt.rpc import pb
@@ -155,7 +155,7 @@ def _running(endpoints: Sequence[str], timeout_s: float) -> Iterator[Source]:
 
 
 def _client(endpoint: str) -> Client:
-    return Client(endpoint, 0, random.getrandbits(63), "grpc", pb.Hello())
+    return Client(endpoint, 0, system_random.getrandbits(63), "grpc", pb.Hello())
 
 
 def _rows_of_all(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import random
-
 import click
 
 from psrt.cli import results
 from psrt.cli.options import access_options
+from psrt.core.randomness import system_random
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
@@ -57,7 +56,7 @@ def scale(*, endpoint: str, trainers: int, timeout_s: float) -> None:
     Prints the number of the cut. If the cut cannot be made, nothing changes, and the error has the
     reason. Jobs in mode geo, jobs with durability = replica, and scripts cannot change theirs.
     """
-    client = Client(endpoint, 0, random.getrandbits(63), "grpc", pb.Hello())
+    client = Client(endpoint, 0, system_random.getrandbits(63), "grpc", pb.Hello())
     try:
         client.connect(min(CONNECT_S, timeout_s))
         header = pb.Header(cut=pb.Cut(trainers=trainers))

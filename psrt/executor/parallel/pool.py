@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
@@ -18,10 +19,11 @@ from psrt.kernels.lowlevel import thread_counts
 
 
 class Pool:
-    """`threads` threads that run the nodes of graphs."""
+    """`threads` threads that run nodes of graphs, until `close` or until nobody holds the pool."""
 
     def __init__(self, threads: int, spin_s: float) -> None:
         self._workers = Workers(threads, spin_s)
+        weakref.finalize(self, self._workers.close)
         self._blas, self._thread_counts = ThreadpoolController(), thread_counts()
 
     def walk(self, graph: SsaGraph, replicas: Sequence[Replica], profiler: Profiler | None) -> None:

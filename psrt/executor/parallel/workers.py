@@ -1,9 +1,10 @@
 """The threads that walk graphs: a thin shell around `Schedule`.
 
 A pool of n threads is the caller of `walk` and n − 1 threads that wait between walks. They end with
-`close`, or with the process. A waiting thread first polls for `spin_s` and then sleeps: to wake a
-sleeping thread of a virtual machine took up to 4 ms where a step took 20. A walk returns when
-nothing is running; while it waits for running nodes it logs their names every `PATIENCE_S`.
+`close`, once nobody holds the executor, or with the process. A waiting thread first polls for
+`spin_s` and then sleeps: to wake a sleeping thread of a virtual machine took up to 4 ms where a
+step took 20. A walk returns when nothing is running; while it waits for running nodes it logs their
+names every `PATIENCE_S`.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Workers:
         self._changed = threading.Condition()
         self._changes = np.zeros(1, np.int64)  # counts what waiting threads wait for
         self._walk: tuple[Schedule, Execute] | None = None
+        self._walks = 0
         self._closed = False
         self._crashes = CrashReport()
         await_change.load()
@@ -59,7 +61,7 @@ class Workers:
                     "This executor was closed, so it has no threads to run in.",
                     hint="Make a new one, or close it later.",
                 )
-            self._walk = (schedule, execute)
+            self._walk, self._walks = (schedule, execute), self._walks + 1
             self._wake()
         try:
             self._help(schedule, execute, waiting)
@@ -84,19 +86,25 @@ class Workers:
 
     def _serve(self) -> None:
         """Help with one walk after another."""
-        last: Schedule | None = None
-        while True:
-            with self._changed:
-                self._await(lambda: self._closed or self._has_other_walk(last), None)  # noqa: B023
-                if self._closed or self._walk is None:
-                    return
-                schedule, execute = self._walk
-            self._help(schedule, execute, nullcontext)
-            last = schedule
+        last: int | None = 0
+        while last is not None:
+            last = self._help_after(last)
 
-    def _has_other_walk(self, last: Schedule | None) -> bool:
-        walk = self._walk
-        return walk is not None and walk[0] is not last
+    def _help_after(self, last: int) -> int | None:
+        """Help with a walk after number `last`; returns its number, or None after `close`.
+
+        A waiting thread refers to no walk: a graph refers to its executor, which may be dropped.
+        """
+        with self._changed:
+            self._await(lambda: self._closed or self._has_walk_after(last), None)
+            if self._closed or self._walk is None:
+                return None
+            number, (schedule, execute) = self._walks, self._walk
+        self._help(schedule, execute, nullcontext)
+        return number
+
+    def _has_walk_after(self, last: int) -> bool:
+        return self._walk is not None and self._walks != last
 
     def _wake(self, everybody: bool = True) -> None:
         """Wake waiting threads after a change; call it with the lock held."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
 from psrt.core.errors import ConfigError, ErrorCode, PsrtError, UnavailableError
+from psrt.core.randomness import system_random
 from psrt.core.specs import Async, Geo, TableSpec
 from psrt.pserver.checkpoints import RecoveredPart
 from psrt.pserver.decisions import JobIdentity, MemberState, begin_anew, read_spec, restore
@@ -51,7 +51,7 @@ class JoinCalls:
         self._runner, self._tables, self._upkeep, self._cuts = runner, tables, upkeep, cuts
         self._loader = loader
         self._incarnation, self._job_time = incarnation, job_time
-        self._process = random.getrandbits(63) | 1
+        self._process = system_random.getrandbits(63) | 1
         self._warm = WarmTables()
         self._on_registered, self._is_replicated = on_registered, False
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from psrt.core.clock import Clock, MonotonicClock, hours_since_1970
 from psrt.core.errors import PsrtError
 from psrt.core.process import process_facts
+from psrt.core.randomness import system_random
 from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import RecoveredPart, SavedCut, Settings
@@ -293,4 +293,4 @@ class PserverService:
 
 
 def _incarnation_of(recovered: RecoveredPart | None) -> int:
-    return recovered.incarnation if recovered else random.getrandbits(63) | 1
+    return recovered.incarnation if recovered else system_random.getrandbits(63) | 1

@@ -21,12 +21,12 @@ may be repeated. Pure bookkeeping; the table calls it under a lock.
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
 
+from psrt.core.randomness import system_random
 from psrt.core.types import I64
 from psrt.kernels.tables import rows as row_kernels
 
@@ -102,9 +102,9 @@ class ChangeLog:
         """Begin in another range than that of `position`, which the log of a frozen table had
         reached, and than that of this log."""
         former = {position // _RANGE, self.end // _RANGE}
-        drawn = random.randrange(1, _RANGES)
+        drawn = system_random.randrange(1, _RANGES)
         while drawn in former:
-            drawn = random.randrange(1, _RANGES)
+            drawn = system_random.randrange(1, _RANGES)
         self.start = self.end = 1 + drawn * _RANGE
         self.has_predecessors = True
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from psrt.core.errors import ConfigError
+from psrt.core.randomness import system_random
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
@@ -30,7 +30,7 @@ def shrink(
 ) -> dict[str, Shrunk]:
     """Return the rows that each table has lost, or would lose; without `tables`, of all."""
     _check_names(tables)
-    asked = pb.Shrink(tables=tables, number=random.getrandbits(63) | 1, dry_run=dry_run)
+    asked = pb.Shrink(tables=tables, number=system_random.getrandbits(63) | 1, dry_run=dry_run)
     shrunk: dict[str, Shrunk] = {}
     for client in clients:
         header = pb.Header(shrink=asked)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psrt.core.errors import DataError
@@ -34,7 +34,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(RESTS, st.integers(1, 9))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_every_byte_is_dealt_once_and_none_has_far_more(
     rests: list[tuple[int, bool, bool]], trainers: int
 ) -> None:
@@ -97,9 +97,7 @@ def read_of(share: DealtFiles, format: Format, threads: int = 1, batches: int = 
 
 @pytest.mark.parametrize("write", [multislot, libsvm, csv, parquet])
 @given(data=st.data())
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25)
 def test_what_trainers_left_is_read_once_by_others(
     tmp_path: Path, write: Callable[..., Format], data: st.DataObject
 ) -> None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psrt.config.load import load_job
@@ -73,9 +73,7 @@ STEPS = st.lists(st.integers(0, 30), min_size=9, max_size=9)
     threads=st.integers(1, 2),
     chain=st.lists(st.tuples(st.integers(1, 5), STEPS), min_size=2, max_size=4),
 )
-@settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=80)
 def test_each_epoch_has_each_example_once_over_any_chain_of_jobs(
     tmp_path: Path,
     rows: list[int],

@@ -71,7 +71,7 @@ def assert_same(records: Records, others: Records) -> None:
     np.testing.assert_array_equal(records.counts, others.counts)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(texts(), st.sampled_from(["", " " * 64 + "\n"]))
 def test_records_are_those_of_batches_near_the_end_of_a_text_and_far_from_it(written, padding):
     slots, text = written

@@ -21,7 +21,7 @@ def path(tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(st.randoms(use_true_random=False), st.sampled_from([16, 64, 1 << 16]))
 def test_no_damage_is_misread(path, name: str, draw: random.Random, block_bytes: int) -> None:
     case = CASES[name]

@@ -107,7 +107,7 @@ def parse(slots, text: str, batch_size: int, cuts=()):
     return batches + ([last] if last else [])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data_sets(), st.integers(1, 5), st.lists(st.integers(0, 12), max_size=3))
 def test_parsed_rows_are_the_written_rows_however_they_are_cut(data_set, batch_size, cuts):
     slots, rows = data_set
@@ -119,7 +119,7 @@ def test_parsed_rows_are_the_written_rows_however_they_are_cut(data_set, batch_s
     assert [length(b["s0"]) for b in batches[:-1]] == [batch_size] * len(batches[:-1])
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(data_sets(), st.data())
 def test_damaged_text_is_refused_or_means_what_python_reads(data_set, data):
     slots, rows = data_set

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psrt.config.sections import SHARES
@@ -75,9 +75,7 @@ def test_shares_by_size_give_the_largest_file_to_the_least_loaded(tmp_path: Path
     assert [file.name for file in second] == ["0", "3", "4"]
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150)
 @given(
     texts=st.lists(LINES, min_size=1, max_size=3), trainers=st.integers(1, 9), last=st.booleans()
 )

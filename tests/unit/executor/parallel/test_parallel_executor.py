@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import threading
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -730,3 +732,23 @@ def test_a_step_that_fails_in_backward_counts_and_updates_nothing(strategy, thre
         executor.run(feed, roles=ALL)
         updates = executor._replicas[0].compiled.updates.values()
         assert {update.pace.steps for update in updates} == {1}
+
+
+@pytest.mark.parametrize("has_run", [False, True])
+def test_the_threads_of_an_executor_that_was_dropped_end(has_run):
+    program, loss = classifier()
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+    before = set(threading.enumerate())
+    executor = ParallelExecutor(program, scope, 3)
+    if has_run:
+        executor.run(batches(1, 9)[0], [loss], roles=ALL)
+    started = set(threading.enumerate()) - before
+
+    del executor
+    gc.collect()
+
+    assert len(started) == 2
+    for thread in started:
+        thread.join(10.0)
+        assert not thread.is_alive()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from psrt.core.errors import InternalError, TableError
+from psrt.core.randomness import system_random
 from psrt.pserver.eviction.policies import by_shrink
 from psrt.pserver.eviction.sweeping import sweep
 from psrt.pserver.frozen.frozen_records import FrozenRecords
@@ -291,7 +292,7 @@ def test_a_change_log_has_other_positions_than_the_one_that_was_frozen() -> None
 
 def restarted_with(log: ChangeLog, drawn: int, monkeypatch: pytest.MonkeyPatch) -> ChangeLog:
     """The log, in the range that is drawn."""
-    monkeypatch.setattr("random.randrange", lambda least, most: drawn)
+    monkeypatch.setattr(system_random, "randrange", lambda least, most: drawn)
     log.restart(3)
     return log
 
@@ -313,7 +314,7 @@ def test_a_reader_of_another_process_gets_every_row(
 
 def test_no_two_ranges_of_a_table_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter([7, 7, 8])
-    monkeypatch.setattr("random.randrange", lambda least, most: next(drawn))
+    monkeypatch.setattr(system_random, "randrange", lambda least, most: next(drawn))
     log = ChangeLog()
     log.restart(3)
     before = log.end

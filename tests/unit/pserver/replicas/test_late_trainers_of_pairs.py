@@ -55,7 +55,7 @@ class Pair:
 
     def kill(self, *endpoints: str) -> None:
         for endpoint in endpoints:
-            self.servers.pop(endpoint).stopped = True
+            self.servers.pop(endpoint).stop()
             self.hosts.pop(endpoint).stop()
 
     def dial(self, endpoint: str) -> InprocConnection:
