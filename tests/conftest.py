@@ -8,9 +8,12 @@ tests ask for several.
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import re
+import resource
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -41,7 +44,7 @@ ENDING_S = 30.0
 
 @pytest.fixture(scope="module", autouse=True)
 def left_as_found() -> Iterator[None]:
-    """Fail a file that leaves its environment, directory, handler of SIGTERM or threads changed.
+    """Fail a file that leaves the process changed, or threads that run on.
 
     Files after it run in the same process, and pass or fail by what they find.
     """
@@ -71,7 +74,25 @@ def still_running(before: set[threading.Thread]) -> list[str]:
 def process_state() -> dict[str, object]:
     """By name; variables of the environment have theirs."""
     own = {name: value for name, value in os.environ.items() if name.startswith(ROLES)}
-    return {**own, "the directory": os.getcwd(), "SIGTERM": signal.getsignal(signal.SIGTERM)}
+    return {
+        **own,
+        "the directory": os.getcwd(),
+        "handlers of signals": [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)],
+        "paddle": "paddle" in sys.modules,
+        "limits of files": resource.getrlimit(resource.RLIMIT_NOFILE),
+        "collections": (gc.isenabled(), gc.get_threshold()),
+    }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def as_a_process_begins() -> Iterator[None]:
+    """Put back what a command changes in its process: where it logs, and what it can import."""
+    path, logger = list(sys.path), logging.getLogger("psrt")
+    handlers, level, propagates = list(logger.handlers), logger.level, logger.propagate
+    yield
+    sys.path[:] = path
+    logger.handlers[:], logger.propagate = handlers, propagates
+    logger.setLevel(level)
 
 
 @pytest.fixture(scope="module")

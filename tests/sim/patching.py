@@ -51,9 +51,12 @@ def simulated(world: World) -> Iterator[None]:
         value = getattr(module, name)
         replaced.append((module, name, value))
         setattr(module, name, substitutes[id(value)])
+    thresholds = gc.get_threshold()
+    gc.set_threshold(*RARE_COLLECTIONS)
     try:
         yield
     finally:
+        gc.set_threshold(*thresholds)
         for module, name, value in replaced:
             setattr(module, name, value)
 
@@ -63,7 +66,6 @@ def _leave_out_of_collections() -> None:
     """Let garbage collections, which pservers ask for, look at the objects of histories only."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*RARE_COLLECTIONS)
 
 
 def _substitutes(world: World) -> dict[int, Any]:
