@@ -2,7 +2,8 @@
 
 `append_backward` appends to the program and changes no existing op. Vars that no trainable
 parameter needs get no gradient, data among them. Gradients of a var that is read several times are
-added by a `sum` op; those of a table are added in place, lookup after lookup.
+added by a `sum` op; those of a table are added in place, lookup after lookup. A loss may be
+differentiated again for other parameters: gradients that are there are read, not made again.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ _STARTS = (_START, "ones_like")  # a program text may come from a psrt that has 
 def append_backward(program: Program, loss: Var, also: Sequence[str] = ()) -> dict[str, str]:
     """Append the gradient ops of the scalar `loss`; returns gradient var by parameter name.
 
-    Vars named in `also` get gradients, too, data among them. Raises `ProgramError` for a loss that
-    is no var of shape (), depends on nothing that has a gradient, or reaches a parameter that has
-    one already.
+    Vars named in `also` get gradients, too, data among them. Of a loss that was differentiated for
+    some parameters, those of others are made; their ops come before its first update. Raises
+    `ProgramError` for a loss that is no var of shape (), depends on nothing that has a gradient, or
+    reaches a parameter that has one already.
     """
     if not isinstance(loss, Var):
         raise ProgramError(
@@ -74,27 +76,41 @@ def vars_that_need_gradients(program: Program, of: Iterable[str]) -> set[str]:
     return needed
 
 
+def _vars_with_gradients_of(loss: str, program: Program) -> set[str]:
+    """Return the vars whose gradients of `loss` the program has already."""
+    reached = {gradient_name(loss)} & program.vars.keys()
+    for op in program.ops if reached else ():
+        if op.role == "backward" and not reached.isdisjoint(op.reads()):
+            reached.update(op.writes())
+    return {name for name in program.vars if gradient_name(name) in reached}
+
+
 class _Backward:
     """State of one differentiation.
 
     `active` holds the ops between parameters and loss; `missing[var]` counts the gradients of `var`
     that are still to come, `parts[var]` holds the gradient vars that came and are not added yet.
+    Vars in `given` have their whole gradient of this loss already.
     """
 
     def __init__(self, program: Program, loss: str, of: Sequence[str]) -> None:
         self.program = program
         self.loss = loss
-        self.needed = vars_that_need_gradients(program, of)
+        self.given = _vars_with_gradients_of(loss, program)
+        self.needed = vars_that_need_gradients(program, of) - self.given
         self.roots = list(of)
-        self.missing: Counter[str] = Counter({loss: 1})
+        self.missing: Counter[str] = Counter() if self.given else Counter({loss: 1})
         self.made: Counter[str] = Counter()
         self.parts: defaultdict[str, list[str]] = defaultdict(list)
+        self.parts.update({name: [gradient_name(name)] for name in self.given})
+        self.ops: list[Op] = []
+        self._check_is_first([name for name in of if name in self.given])
         self.active = self._find_active()
         self.trained = [n for n in self.roots if n in self.needed and n in self.missing]
-        self._check_is_first()
+        self._check_is_first([n for n in self.trained if gradient_name(n) in program.vars])
 
     def _find_active(self) -> list[Op]:
-        reached, active = {self.loss}, []
+        reached, active = {self.loss, *self.given}, []
         for op in reversed(self.program.ops):
             if op.type not in RULES or reached.isdisjoint(op.writes()):
                 continue
@@ -110,14 +126,15 @@ class _Backward:
             )
         return active
 
-    def _check_is_first(self) -> None:
-        """Raise if the backward of another loss made one of these gradients."""
-        if gradient_name(self.loss) in self.program.vars:
+    def _check_is_first(self, taken: Sequence[str]) -> None:
+        """Raise if a root has a gradient, of this loss or of another one."""
+        if taken and self.given:
             raise ProgramError(
-                f"The loss {self.loss} has its gradient already, so psrt did not make it again.",
-                hint="Call minimize once for each loss.",
+                f"The loss {self.loss} has its gradient already, and {taken[0]}, too, so psrt did "
+                "not make them again.",
+                hint="Call minimize once for each loss, or let each optimizer train parameters of "
+                "its own: minimize(loss, parameter_list=[...]).",
             )
-        taken = [name for name in self.trained if gradient_name(name) in self.program.vars]
         if taken:
             raise ProgramError(
                 f"The loss {self.loss} depends on parameter {taken[0]}, which has its gradient "
@@ -136,11 +153,23 @@ class _Backward:
 
     def run(self) -> None:
         """Differentiate `active`, which runs backwards: readers of an op's outputs come first."""
-        self._append(self.active[0], _START, {"x": (self.loss,)}, {"out": (self.loss,)})
+        if not self.given:
+            self._append(self.active[0], _START, {"x": (self.loss,)}, {"out": (self.loss,)})
         for op in self.active:
             self.differentiate(op)
         for name in self.roots:
             self._add_up(name, self.active[-1])
+        at = self._first_update() if self.given else len(self.program.ops)
+        self.program.ops[at:at] = self.ops
+
+    def _first_update(self) -> int:
+        """The place of the first update by gradients of this loss: none sees what it changes."""
+        ops, begins = self.program.ops, False
+        for at, op in enumerate(ops):
+            begins = begins or gradient_name(self.loss) in op.writes()
+            if begins and op.role == "optimize":
+                return at
+        return len(ops)
 
     def differentiate(self, op: Op) -> None:
         rule = RULES[op.type]
@@ -183,7 +212,7 @@ class _Backward:
             for slot, names in gradients_of.items()
         }
         op = Op(type, inputs, outputs, dict(attrs or {}), "backward", origin.layer, origin.origin)
-        self.program.ops.append(op)
+        self.ops.append(op)
 
     def _new_part(self, name: str) -> str:
         """Make one more gradient of `name`; the only one, or a sum's result, takes its name."""

@@ -235,6 +235,23 @@ def a_fed_batch_is_one_update() -> None:
     assert np.array(fluid.global_scope().find_var("w").get_tensor()).tolist() == [-2.0]
 
 
+def gradients_are_from_before_all_updates() -> None:
+    start = fluid.initializer.Constant(1.0)
+    w, v = (
+        fluid.layers.create_parameter([1], name=name, default_initializer=start) for name in "wv"
+    )
+    loss = fluid.layers.mean(fluid.layers.data("x", [1]) * w * v)
+    fluid.optimizer.SGD(1.0).minimize(loss, parameter_list=["w"])
+    fluid.optimizer.SGD(1.0).minimize(loss, parameter_list=["v"])
+
+    run(x=np.ones((1, 1), "f4"))
+
+    scope = fluid.global_scope()
+    assert [np.array(scope.find_var(name).get_tensor()).item() for name in "wv"] == [0.0, 0.0]
+    with pytest.raises(PsrtError, match="has its gradient already"):
+        fluid.optimizer.SGD(1.0).minimize(loss)
+
+
 def shares_may_be_empty() -> None:
     loss = fluid.layers.mean(fluid.layers.data("x", [1]))
     compiled = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(places=4)
@@ -422,6 +439,7 @@ DIFFERENCES: dict[str, Callable[[], None]] = {
     "replicas return": replicas_give_what_they_share_once,
     "a fixed size": sizes_are_not_checked,
     "a batch must": shares_may_be_empty,
+    "two `minimize`": gradients_are_from_before_all_updates,
     "with `async_mode`": a_fed_batch_is_one_update,
     "`use_cuda=True`": cuda_beside_another_executor_is_taken,
     "`train_from_dataset`": thread_is_not_read,

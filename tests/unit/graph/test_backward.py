@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
 import pytest
 
-from psrt import Param, Program, layers, optimizer, program
+from psrt import Executor, Param, Program, Scope, layers, optimizer, program
 from psrt.core import specs
 from psrt.core.errors import ProgramError
-from psrt.graph.backward import append_backward, loss_gradients
+from psrt.graph.backward import append_backward, append_gradients, loss_gradients
 from psrt.graph.gradients import RULES, gradient_type
 from psrt.graph.ops import OPS
-from psrt.graph.program import Op, Var
+from psrt.graph.program import Op, Var, gradient_name
 from psrt.graph.verify import verify
 
 
@@ -144,13 +148,50 @@ def test_losses_that_share_a_parameter_are_refused() -> None:
     assert p == before
 
 
-def test_a_loss_is_differentiated_once() -> None:
-    with program():
+def test_a_loss_is_differentiated_once_for_each_parameter() -> None:
+    with program() as p:
         loss = linear(layers.data("x", (3,)))
         optimizer.Sgd(0.1).minimize(loss)
+        before = p.clone()
 
         with pytest.raises(ProgramError, match=r"has its gradient already.*Call minimize once"):
             optimizer.Sgd(0.1).minimize(loss)
+
+    assert p == before
+
+
+PARAMETERS = ("table", "w", "b", "v", "c")
+
+
+def gradients_of(turns: Sequence[Sequence[str]]) -> list[np.ndarray]:
+    """Gradients of PARAMETERS in a network that reads vars twice, made turn after turn."""
+    with program() as p:
+        ids, x = layers.data("ids", (2,), "int64"), layers.data("x", (3,))
+        word = layers.flatten(layers.embedding(ids, (7, 2), param="table", is_sparse=True))
+        again = layers.flatten(layers.embedding(ids, (7, 2), param="table", is_sparse=True))
+        hidden = layers.fc(layers.concat([word, x, again]), 4, act="tanh", param="w", bias="b")
+        out = layers.fc(hidden + layers.sigmoid(hidden), 1, param="v", bias="c")
+        loss = layers.mean(out * out)
+        for names in turns:
+            assert set(append_gradients(p, loss, names)) == set(names)
+    verify(p)
+    assert loss_gradients(p) == [gradient_name(loss.name)]
+    scope = Scope()
+    scope.init_parameters(p)
+    random = np.random.default_rng(4)
+    feed = {"ids": random.integers(0, 7, (5, 2)), "x": random.standard_normal((5, 3), "f4")}
+    return Executor(p, scope).run(feed, [gradient_name(name) for name in PARAMETERS])
+
+
+SOME = [some for count in (1, 2, 3, 4) for some in combinations(PARAMETERS, count)]
+
+
+@pytest.mark.parametrize("first", SOME, ids="+".join)
+def test_gradients_that_are_made_in_two_turns_are_those_of_one(first: Sequence[str]) -> None:
+    rest = [name for name in PARAMETERS if name not in first]
+
+    for made, expected in zip(gradients_of([first, rest]), gradients_of([PARAMETERS]), strict=True):
+        np.testing.assert_array_equal(made, expected)
 
 
 PARTS = {"slot_rows": {"lists", "rows"}}
