@@ -22,13 +22,16 @@ _START = "loss_gradient"
 _STARTS = (_START, "ones_like")  # a program text may come from a psrt that has no `loss_gradient`
 
 
-def append_backward(program: Program, loss: Var, also: Sequence[str] = ()) -> dict[str, str]:
+def append_backward(
+    program: Program, loss: Var, also: Sequence[str] = (), known: Sequence[str] = ()
+) -> dict[str, str]:
     """Append the gradient ops of the scalar `loss`; returns gradient var by parameter name.
 
     Vars named in `also` get gradients, too, data among them. Of a loss that was differentiated for
-    some parameters, those of others are made; their ops come before its first update. Raises
-    `ProgramError` for a loss that is no var of shape (), depends on nothing that has a gradient, or
-    reaches a parameter that has one already.
+    some parameters, those of others are made; their ops come before its first update. Parameters
+    `known` are such ones, and returned with the others. Raises `ProgramError` for a loss that is no
+    var of shape (), depends on nothing that has a gradient, or reaches a parameter that has one
+    already and is not `known`.
     """
     if not isinstance(loss, Var):
         raise ProgramError(
@@ -42,9 +45,11 @@ def append_backward(program: Program, loss: Var, also: Sequence[str] = ()) -> di
             hint="Reduce it with layers.mean or layers.reduce_sum.",
         )
     trainable = [p.name for p in program.parameters.values() if p.trainable]
-    backward = _Backward(program, loss.name, [*trainable, *also])
-    backward.run()
-    return {n: gradient_name(n) for n in backward.trained if n in program.parameters}
+    backward = _Backward(program, loss.name, [n for n in trainable if n not in known] + [*also])
+    if backward.active or not known:
+        backward.run()
+    made = {*known, *backward.trained}
+    return {name: gradient_name(name) for name in program.parameters if name in made}
 
 
 def append_gradients(program: Program, target: Var, of: Sequence[str]) -> dict[str, str]:
@@ -76,7 +81,7 @@ def vars_that_need_gradients(program: Program, of: Iterable[str]) -> set[str]:
     return needed
 
 
-def _vars_with_gradients_of(loss: str, program: Program) -> set[str]:
+def vars_with_gradients_of(program: Program, loss: str) -> set[str]:
     """Return the vars whose gradients of `loss` the program has already."""
     reached = {gradient_name(loss)} & program.vars.keys()
     for op in program.ops if reached else ():
@@ -96,7 +101,7 @@ class _Backward:
     def __init__(self, program: Program, loss: str, of: Sequence[str]) -> None:
         self.program = program
         self.loss = loss
-        self.given = _vars_with_gradients_of(loss, program)
+        self.given = vars_with_gradients_of(program, loss)
         self.needed = vars_that_need_gradients(program, of) - self.given
         self.roots = list(of)
         self.missing: Counter[str] = Counter() if self.given else Counter({loss: 1})
@@ -119,11 +124,6 @@ class _Backward:
                 active.append(op)
                 reached.update(targets)
                 self.missing.update(targets)
-        if not active:
-            raise ProgramError(
-                f"The loss {self.loss} does not depend on any trainable parameter.",
-                hint="Build it from layers that own parameters, such as layers.fc.",
-            )
         return active
 
     def _check_is_first(self, taken: Sequence[str]) -> None:
@@ -153,6 +153,11 @@ class _Backward:
 
     def run(self) -> None:
         """Differentiate `active`, which runs backwards: readers of an op's outputs come first."""
+        if not self.active:
+            raise ProgramError(
+                f"The loss {self.loss} does not depend on any trainable parameter.",
+                hint="Build it from layers that own parameters, such as layers.fc.",
+            )
         if not self.given:
             self._append(self.active[0], _START, {"x": (self.loss,)}, {"out": (self.loss,)})
         for op in self.active:

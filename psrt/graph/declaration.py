@@ -8,20 +8,20 @@ makes the pservers' tables from these.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
 from psrt.core import specs
-from psrt.core.errors import ConfigError
+from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs import ComputedRate, LearningRate, check_formula, scaled, schedule_of
-from psrt.graph.backward import append_backward
+from psrt.graph.backward import append_backward, vars_with_gradients_of
 from psrt.graph.builder import current_builder
 from psrt.graph.clip import Clip
 from psrt.graph.clip_and_decay import append_clipping, append_regularization
 from psrt.graph.names import user_line
 from psrt.graph.param import Param
-from psrt.graph.program import Op, Program, Var
+from psrt.graph.program import Op, Program, Var, gradient_name
 from psrt.graph.regularizer import Regularizer
 
 
@@ -74,6 +74,37 @@ class Declaration:
         return {name: last[name] for name in names}
 
 
+def updated_by(program: Program, loss: Var) -> list[str]:
+    """Return the trainable parameters that have an optimizer and a gradient of `loss`."""
+    known = vars_with_gradients_of(program, loss.name)
+    return [p.name for p in program.trained() if p.trainable and p.name in known]
+
+
+def forget_updates(program: Program, names: Collection[str]) -> None:
+    """Remove the updates of parameters, and what clips and regularises their gradients.
+
+    Raises `ProgramError` if what remains reads a gradient that would be gone, as after a clip by
+    the norm of more gradients than these.
+    """
+    made, gone = {gradient_name(name) for name in names}, list[Op]()
+    for op in program.ops:
+        if op.role in ("clip_and_decay", "optimize") and not made.isdisjoint(op.reads()):
+            gone.append(op)
+            made.update(op.writes() if op.role == "clip_and_decay" else ())
+    lost = made - {gradient_name(name) for name in names}
+    rest = [op for op in program.ops if not any(op is each for each in gone)]
+    kept = {op.inputs["parameter"][0] for op in gone if op.role == "optimize"} - set(names)
+    if kept or any(not lost.isdisjoint(op.reads()) for op in rest):
+        raise ProgramError(
+            f"Optimizers of {', '.join(sorted(names))} were not replaced: "
+            f"{', '.join(sorted(kept)) or 'an op'} depends on how their gradients are clipped.",
+            hint="Call minimize once for each loss, or for all of its parameters again.",
+        )
+    program.ops[:] = rest
+    for name in lost:
+        del program.vars[name]
+
+
 def computed_rates(program: Program) -> dict[str, ComputedRate]:
     """Return learning rates that vars of a program hold, by parameter."""
     rates = {p.name: p.learning_rate for p in program.trained()}
@@ -117,4 +148,11 @@ def declare(
         raise ConfigError(f"{user_line()}: {error.message}", hint=error.hint) from error
 
 
-__all__ = ["Declaration", "GradientOptions", "computed_rates", "declare"]
+__all__ = [
+    "Declaration",
+    "GradientOptions",
+    "computed_rates",
+    "declare",
+    "forget_updates",
+    "updated_by",
+]

@@ -48,6 +48,7 @@ from psrt.executor.compute.updates import (
     DenseUpdate,
     LocalRowUpdate,
     Update,
+    go_on,
     in_sequence,
     make_update,
 )
@@ -60,6 +61,7 @@ __all__ += [
     "StepSequence",
     "Update",
     "computes",
+    "go_on",
     "in_sequence",
     "make_update",
     "part_of",

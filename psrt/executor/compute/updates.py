@@ -6,7 +6,7 @@ executor. The learning rate of step t is `rate_at(schedule, t)`, as on a pserver
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -44,6 +44,20 @@ class Update(Protocol):
     def begin(self) -> None: ...
     def part(self, number: int, of: int) -> None: ...
     def share_state(self, other: Update) -> None: ...
+
+
+def go_on(updates: Mapping[str, Update], before: Mapping[str, Update]) -> None:
+    """Share state and step counts with former updates by the same optimizer, by parameter name.
+
+    A parameter that was given another optimizer or learning rate begins anew.
+    """
+    for name, update in updates.items():
+        if name in before and _is_alike(update.parameter, before[name].parameter):
+            update.share_state(before[name])
+
+
+def _is_alike(one: Parameter, other: Parameter) -> bool:
+    return (one.optimizer, one.learning_rate) == (other.optimizer, other.learning_rate)
 
 
 def make_update(
@@ -115,7 +129,7 @@ class DenseUpdate:
         self._rate, self._step = 0.0, 0
 
     def share_state(self, other: Update) -> None:
-        """Share state and step count with the update of another replica."""
+        """Share state and step count with another update of the parameter."""
         assert isinstance(other, DenseUpdate)
         self.state, self.pace = other.state, other.pace
 
@@ -166,7 +180,7 @@ class LocalRowUpdate:
         self._rate, self._step = 0.0, 0
 
     def share_state(self, other: Update) -> None:
-        """Share state and step count with the update of another replica."""
+        """Share state and step count with another update of the parameter."""
         assert isinstance(other, LocalRowUpdate)
         self.headers_and_state, self.pace = other._ensured_state(), other.pace
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from psrt.core.types import Array
+from psrt.executor.compute import go_on
 from psrt.executor.memory import RowBatch, Scope
 from psrt.executor.parallel.shares import BatchShare, is_for_each, part_of_feed, part_of_rows
 from psrt.executor.program import (
@@ -47,8 +48,7 @@ class Replica:
 
     def share_updates(self, other: Replica) -> None:
         """Share step counts and optimizer state with another replica from now on."""
-        for name, update in self.compiled.updates.items():
-            update.share_state(other.compiled.updates[name])
+        go_on(self.compiled.updates, other.compiled.updates)
 
     def bind_scope(self, arrays: Scope, roles: Sequence[Role], is_first: bool = True) -> None:
         """Read and write the parameters in `arrays` from now on, in ops of `roles`."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
+from psrt.executor.compute import go_on
 from psrt.executor.memory import RowBatch, RowSupply, Scope
 from psrt.executor.ports import Gradient, GradSink, ParamSource
 from psrt.executor.profiling import Profiler
@@ -134,10 +135,7 @@ class Executor(DeprecatedNames):
 
     def continue_from(self, other: Executor) -> None:
         """Share optimizer state and step counts with an executor of the same parameters."""
-        updates = other._compiled.updates
-        for name, update in self._compiled.updates.items():
-            if name in updates:
-                update.share_state(updates[name])
+        go_on(self._compiled.updates, other._compiled.updates)
         self._compiled.context.step = other._compiled.context.step
 
     def begin_at(self, step: int) -> None:

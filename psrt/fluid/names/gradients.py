@@ -11,9 +11,13 @@ from psrt.graph.program import Var, gradient_name
 
 
 def scalar(loss: Variable) -> Var:
-    """Return the var of a loss: one of shape (1,) is summed."""
-    one = loss.var.shape == (1,) and not loss.var.ragged
-    summed: Variable = loss.program.call(layers.reduce_sum, loss) if one else loss
+    """Return the var of a loss: one of shape (1,) is summed, once."""
+    if loss.var.shape != (1,) or loss.var.ragged:
+        return loss.var
+    for op in loss.program.graph.ops:
+        if op.type == "reduce_sum" and op.inputs == {"x": (loss.var.name,)}:
+            return loss.program.graph.vars[op.outputs["out"][0]]
+    summed: Variable = loss.program.call(layers.reduce_sum, loss)
     return summed.var
 
 

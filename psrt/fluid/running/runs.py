@@ -23,7 +23,7 @@ from psrt.fluid.running.fetched import ReplicaValues
 from psrt.fluid.running.scope import FluidScope
 from psrt.fluid.running.values import Batch, OnStep
 from psrt.fluid.running.whole_tables import is_holdable, whole_graph
-from psrt.graph.program import ROLES, Parameter, Role
+from psrt.graph.program import ROLES, Op, Parameter, Role
 from psrt.graph.program import Program as Graph
 
 
@@ -49,6 +49,7 @@ class LocalRun:
         self._keep: frozenset[str] = program.memory.keep if program.memory else frozenset()
         self._executor: Any = None
         self._size = (-1, -1, -1)
+        self._last: Op | None = None  # another one if updates were replaced
         self._roles: tuple[Role, ...] = ()
 
     def run(self, feed: Batch, fetch: Sequence[str], merged: bool = True) -> list[Any]:
@@ -69,11 +70,13 @@ class LocalRun:
         """Return psrt's executor, able to fetch `fetch`."""
         graph = self.program.graph
         size = (len(graph.ops), len(graph.parameters), len(graph.vars))
-        fits = size == self._size and (not _rewrites(self.build) or self._keep.issuperset(fetch))
-        if not fits:
+        last = graph.ops[-1] if graph.ops else None
+        is_known = size == self._size and last is self._last
+        if not is_known or (_rewrites(self.build) and not self._keep.issuperset(fetch)):
             _check_started(self.program, self.scope)
             # a program without ops returns what it is fed
-            self._size, self._roles = size, roles_of(graph) or ("forward",)
+            self._size, self._last = size, last
+            self._roles = roles_of(graph) or ("forward",)
             self._keep |= self.program.persistables.union(fetch)
             before, self._executor = self._executor, self._made(self._keep)
             if before is not None:

@@ -22,8 +22,8 @@ from psrt.fluid.updates.rates import Rate, rate_of
 from psrt.graph import optimizer as _psrt
 from psrt.graph.backward import append_backward
 from psrt.graph.clip import Clip
-from psrt.graph.declaration import Declaration
-from psrt.graph.program import Op
+from psrt.graph.declaration import Declaration, forget_updates, updated_by
+from psrt.graph.program import Op, Var
 from psrt.graph.regularizer import Regularizer
 
 ParamsGrads: TypeAlias = list[tuple[Variable, Variable]]
@@ -68,10 +68,22 @@ class Optimizer:
             return [], []
         chosen = only_training(program, parameter_list or self._parameters, no_grad_set)
         with chosen, program.written_into():
-            made = self.declaration.minimize(scalar(loss), differentiated(program))
+            made = self._train(program, scalar(loss))
         updates = [op for op in program.graph.ops if op.role == "optimize"]
         gradients = [(program.variable(p), program.variable(g)) for p, g in made.items()]
         return updates, gradients
+
+    def _train(self, program: FluidProgram, loss: Var) -> dict[str, str]:
+        """Append backward and updates; parameters that have some of this loss get these instead."""
+        again = updated_by(program.graph, loss)
+        if again:
+            log.warning(
+                "minimize(%s) replaces the optimizers of %s; PaddlePaddle would update them twice.",
+                *(loss.name, ", ".join(again)),
+            )
+            forget_updates(program.graph, again)
+        made = append_backward(program.graph, loss, differentiated(program), again)
+        return self.declaration.apply(list(made))
 
     def backward(
         self,
