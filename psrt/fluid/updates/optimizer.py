@@ -54,7 +54,8 @@ class Optimizer:
 
         Returns the update ops, and (parameter, gradient) pairs. `parameter_list`, if given, names
         all parameters to train, `no_grad_set` those to leave out; `startup_program` has no effect.
-        In a program without parameters it does nothing, with a warning.
+        Other optimizers may train others by the same loss; parameters that have one get this one
+        instead, with a warning. In a program without parameters it does nothing, with a warning.
         Raises `ProgramError` for a loss that is no scalar or depends on no trainable parameter, for
         a parameter that another loss trains, and for a name that is no parameter; `TypeError` for
         what is no name or variable.
