@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from signal import SIGINT
 
 import hypothesis
 import pytest
@@ -77,7 +78,7 @@ def process_state() -> dict[str, object]:
     return {
         **own,
         "the directory": os.getcwd(),
-        "handlers of signals": [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)],
+        "SIGTERM": signal.getsignal(signal.SIGTERM),
         "paddle": "paddle" in sys.modules,
         "limits of files": resource.getrlimit(resource.RLIMIT_NOFILE),
         "collections": (gc.isenabled(), gc.get_threshold()),
@@ -86,13 +87,14 @@ def process_state() -> dict[str, object]:
 
 @pytest.fixture(scope="module", autouse=True)
 def as_a_process_begins() -> Iterator[None]:
-    """Put back what a command changes in its process: where it logs, and what it can import."""
-    path, logger = list(sys.path), logging.getLogger("psrt")
+    """Put back what commands and notebooks change: where psrt logs, imports, and Ctrl-C."""
+    path, logger, interrupt = list(sys.path), logging.getLogger("psrt"), signal.getsignal(SIGINT)
     handlers, level, propagates = list(logger.handlers), logger.level, logger.propagate
     yield
     sys.path[:] = path
     logger.handlers[:], logger.propagate = handlers, propagates
     logger.setLevel(level)
+    signal.signal(SIGINT, interrupt or signal.SIG_DFL)
 
 
 @pytest.fixture(scope="module")
