@@ -95,6 +95,7 @@ class SshReach:
         self._pool.shutdown(cancel_futures=True)
         for session in self._sessions:
             session.close()
+            session.client.close()  # fabric leaves a connection whose key was refused
 
     def _open(self, host: Host) -> RunnerConnection:
         config = self._fabric.Config(runtime_ssh_path=self._placement.ssh_config or None)
