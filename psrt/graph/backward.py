@@ -81,7 +81,13 @@ def vars_that_need_gradients(program: Program, of: Iterable[str]) -> set[str]:
     return needed
 
 
-def vars_with_gradients_of(program: Program, loss: str) -> set[str]:
+def differentiated_by(program: Program, loss: Var) -> list[str]:
+    """Return the trainable parameters that have their gradient of `loss` already."""
+    made = _vars_with_gradients_of(program, loss.name)
+    return [p.name for p in program.parameters.values() if p.trainable and p.name in made]
+
+
+def _vars_with_gradients_of(program: Program, loss: str) -> set[str]:
     """Return the vars whose gradients of `loss` the program has already."""
     reached = {gradient_name(loss)} & program.vars.keys()
     for op in program.ops if reached else ():
@@ -101,7 +107,7 @@ class _Backward:
     def __init__(self, program: Program, loss: str, of: Sequence[str]) -> None:
         self.program = program
         self.loss = loss
-        self.given = vars_with_gradients_of(program, loss)
+        self.given = _vars_with_gradients_of(program, loss)
         self.needed = vars_that_need_gradients(program, of) - self.given
         self.roots = list(of)
         self.missing: Counter[str] = Counter() if self.given else Counter({loss: 1})

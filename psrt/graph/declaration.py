@@ -15,7 +15,7 @@ from typing import TypedDict
 from psrt.core import specs
 from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs import ComputedRate, LearningRate, check_formula, scaled, schedule_of
-from psrt.graph.backward import append_backward, vars_with_gradients_of
+from psrt.graph.backward import append_backward
 from psrt.graph.builder import current_builder
 from psrt.graph.clip import Clip
 from psrt.graph.clip_and_decay import append_clipping, append_regularization
@@ -72,12 +72,6 @@ class Declaration:
             )
             program.ops.append(_update(program, name, last[name], used.learning_rate))
         return {name: last[name] for name in names}
-
-
-def updated_by(program: Program, loss: Var) -> list[str]:
-    """Return the trainable parameters that have an optimizer and a gradient of `loss`."""
-    known = vars_with_gradients_of(program, loss.name)
-    return [p.name for p in program.trained() if p.trainable and p.name in known]
 
 
 def forget_updates(program: Program, names: Collection[str]) -> None:
@@ -148,11 +142,4 @@ def declare(
         raise ConfigError(f"{user_line()}: {error.message}", hint=error.hint) from error
 
 
-__all__ = [
-    "Declaration",
-    "GradientOptions",
-    "computed_rates",
-    "declare",
-    "forget_updates",
-    "updated_by",
-]
+__all__ = ["Declaration", "GradientOptions", "computed_rates", "declare", "forget_updates"]

@@ -20,9 +20,9 @@ from psrt.fluid.updates.chosen_parameters import Names, only_training
 from psrt.fluid.updates.clip import ChosenClip, set_gradient_clip
 from psrt.fluid.updates.rates import Rate, rate_of
 from psrt.graph import optimizer as _psrt
-from psrt.graph.backward import append_backward
+from psrt.graph.backward import append_backward, differentiated_by
 from psrt.graph.clip import Clip
-from psrt.graph.declaration import Declaration, forget_updates, updated_by
+from psrt.graph.declaration import Declaration, forget_updates
 from psrt.graph.program import Op, Var
 from psrt.graph.regularizer import Regularizer
 
@@ -76,14 +76,15 @@ class Optimizer:
 
     def _train(self, program: FluidProgram, loss: Var) -> dict[str, str]:
         """Append backward and updates; parameters that have some of this loss get these instead."""
-        again = updated_by(program.graph, loss)
+        known = differentiated_by(program.graph, loss)
+        again = [name for name in known if program.graph.parameters[name].optimizer]
         if again:
             log.warning(
                 "minimize(%s) replaces the optimizers of %s; PaddlePaddle would update them twice.",
                 *(loss.name, ", ".join(again)),
             )
             forget_updates(program.graph, again)
-        made = append_backward(program.graph, loss, differentiated(program), again)
+        made = append_backward(program.graph, loss, differentiated(program), known)
         return self.declaration.apply(list(made))
 
     def backward(

@@ -54,6 +54,15 @@ def test_a_program_is_what_the_last_optimizer_makes_of_it(
     assert "replaces the optimizers of w, b, v" in caplog.text
 
 
+def test_gradients_that_are_there_are_taken(caplog: pytest.LogCaptureFixture) -> None:
+    def differentiated(loss: Variable) -> object:
+        return fluid.backward.append_backward(loss)
+
+    assert program_of(differentiated, sgd) == program_of(sgd)
+
+    assert not caplog.records
+
+
 def test_a_loss_of_one_element_is_the_same_loss_again() -> None:
     def summed() -> Variable:
         return fluid.layers.reshape(network(), [1])
