@@ -129,7 +129,7 @@ def test_a_strict_mismatch_ends_the_job_before_training_with_the_names(
     assert code == CATALOGUE[ErrorCode.CHILD_FAILED].exit_code
     assert f"missing in the source: {TABLE} (from rows); not used: {TABLE}" in output
     assert "WARM_START_MISFIT (exit 76)" in output
-    assert "step" not in trainer_log(job.parent / "logs-strict")
+    assert "step " not in trainer_log(job.parent / "logs-strict")
 
 
 def test_a_model_of_the_last_cut_is_exported_and_predicts(
