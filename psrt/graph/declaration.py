@@ -80,19 +80,20 @@ def forget_updates(program: Program, names: Collection[str]) -> None:
     Raises `ProgramError` if what remains reads a gradient that would be gone, as after a clip by
     the norm of more gradients than these.
     """
-    made, gone = {gradient_name(name) for name in names}, list[Op]()
+    gradients = {gradient_name(name) for name in names}
+    made, gone, rest = set(gradients), list[Op](), list[Op]()
     for op in program.ops:
-        if op.role in ("clip_and_decay", "optimize") and not made.isdisjoint(op.reads()):
-            gone.append(op)
-            made.update(op.writes() if op.role == "clip_and_decay" else ())
-    lost = made - {gradient_name(name) for name in names}
-    rest = [op for op in program.ops if not any(op is each for each in gone)]
+        is_gone = op.role in ("clip_and_decay", "optimize") and not made.isdisjoint(op.reads())
+        (gone if is_gone else rest).append(op)
+        if is_gone and op.role == "clip_and_decay":
+            made.update(op.writes())
+    lost = made - gradients
     kept = {op.inputs["parameter"][0] for op in gone if op.role == "optimize"} - set(names)
     if kept or any(not lost.isdisjoint(op.reads()) for op in rest):
         raise ProgramError(
-            f"Optimizers of {', '.join(sorted(names))} were not replaced: "
-            f"{', '.join(sorted(kept)) or 'an op'} depends on how their gradients are clipped.",
-            hint="Call minimize once for each loss, or for all of its parameters again.",
+            f"The optimizers of {', '.join(sorted(names))} were not replaced: gradients of "
+            f"{', '.join(sorted(kept)) or 'another op'} are clipped together with theirs.",
+            hint="Give the new optimizer all parameters that are clipped together.",
         )
     program.ops[:] = rest
     for name in lost:

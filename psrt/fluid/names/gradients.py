@@ -14,9 +14,12 @@ def scalar(loss: Variable) -> Var:
     """Return the var of a loss: one of shape (1,) is summed, once."""
     if loss.var.shape != (1,) or loss.var.ragged:
         return loss.var
-    for op in loss.program.graph.ops:
-        if op.type == "reduce_sum" and op.inputs == {"x": (loss.var.name,)}:
-            return loss.program.graph.vars[op.outputs["out"][0]]
+    graph = loss.program.graph
+    reads = {"x": (loss.var.name,)}
+    sums = [op for op in graph.ops if op.type == "reduce_sum" and op.inputs == reads]
+    for made in (graph.vars[op.outputs["out"][0]] for op in sums):
+        if made.shape == ():
+            return made
     summed: Variable = loss.program.call(layers.reduce_sum, loss)
     return summed.var
 

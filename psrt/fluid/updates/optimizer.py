@@ -78,13 +78,13 @@ class Optimizer:
         """Append backward and updates; parameters that have some of this loss get these instead."""
         known = differentiated_by(program.graph, loss)
         again = [name for name in known if program.graph.parameters[name].optimizer]
+        made = append_backward(program.graph, loss, differentiated(program), known)
         if again:
+            forget_updates(program.graph, again)
             log.warning(
                 "minimize(%s) replaces the optimizers of %s; PaddlePaddle would update them twice.",
                 *(loss.name, ", ".join(again)),
             )
-            forget_updates(program.graph, again)
-        made = append_backward(program.graph, loss, differentiated(program), known)
         return self.declaration.apply(list(made))
 
     def backward(
