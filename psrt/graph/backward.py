@@ -136,8 +136,8 @@ class _Backward:
         """Raise if a root has a gradient, of this loss or of another one."""
         if taken and self.given:
             raise ProgramError(
-                f"The loss {self.loss} has its gradient already, and {taken[0]}, too, so psrt did "
-                "not make them again.",
+                f"Parameter {taken[0]} has its gradient already, from an earlier backward of the "
+                f"loss {self.loss}, so psrt did not differentiate the loss again.",
                 hint="Call minimize once for each loss, or let each optimizer train parameters of "
                 "its own: minimize(loss, parameter_list=[...]).",
             )
