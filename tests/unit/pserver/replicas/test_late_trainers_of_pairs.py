@@ -124,6 +124,12 @@ class Pair:
         return find_cut(self.directory, str(number))
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep on a busy host gives up no cut."""
+    monkeypatch.setattr("psrt.pserver.checkpoints.cutting.SWEEP_S", WAIT_S)
+
+
 @pytest.fixture
 def resumed(tmp_path: Path) -> Iterator[Pair]:
     """A job that has resumed cut 1, with trainer 0; trainer 1 has not joined it."""
